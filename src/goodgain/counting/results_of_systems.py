@@ -1,7 +1,6 @@
 """Reads the searches and the titles of documents that the systems of a call returned."""
 
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -28,33 +27,49 @@ def read_results_of(names: Sequence[str], results: Any) -> Results:
     """Read the results of the named systems, from one frame or file with all systems, or from a frame or file for each system."""
     if results is None:
         return Results({}, pl.DataFrame(schema=dict.fromkeys(("query_id", "doc_id", "title", "url"), pl.String)))
-    given = results if isinstance(results, (list, tuple)) else [results]
-    if len(given) not in (1, len(names)):
-        told = f"{spell('results')}: {len(given)} files were given"
-        raise InputError(f"{told}. Give one file with all systems, or one for each.")
-    opened = [read_frame(getattr(one, "frame", one), "the results") for one in map(open_results, given)]
-    systems = [of.get_column("system").unique().to_list() if "system" in of.columns else [] for of in opened]
-    searches, times = {}, len(names) // len(opened)
-    for name, source, known in zip(names, opened * times, systems * times, strict=True):
+    sources = results if isinstance(results, (list, tuple)) else [results]
+    if len(sources) not in (1, len(names)):
+        problem = f"{spell('results')}: {len(sources)} files were given"
+        raise InputError(f"{problem}. Give one file with all systems, or one for each.")
+    tables = [read_frame(getattr(source, "frame", source), "the results") for source in map(open_results, sources)]
+
+    searches = {}
+    all_systems = set().union(*map(_list_systems, tables))
+    for name, table in zip(names, tables * (len(names) // len(tables)), strict=True):
+        systems = _list_systems(table)
         # Results of one system are taken under any name: convert -o names the run, and not the results. If another file
         # has the name of the run, the files are in the wrong order.
-        if name not in known and (len(known) > 1 or len(opened) < len(names) or name in chain(*systems)):
-            others = sorted({other for other in known if other is not None})
-            shown = ", ".join(map(repr, others)) or "none with a name"
-            remedy = advise_name(others[0]) if others else "Rename the runs"
-            raise InputError(
-                f"the results hold no system {name!r}, only {shown}. {remedy}, or give "
-                f"{spell('results')} for each run, in the order of the runs."
-            )
-        of_run = source.filter(system=name) if name in known else source
-        if "replicate" in source.columns and (number := of_run.get_column("replicate").n_unique()) > 1:
-            told = spell("results")
-            raise InputError(
-                f"{told} has {number} runs of {name}. Give a file with the rows of one replicate, or leave out {told}."
-            )
-        searches[name] = list_searches(of_run)
-    named = pl.concat(name_results(one).select("query_id", "title", "url", doc_id="name") for one in opened)
-    titles = named.group_by("query_id", "doc_id").agg(
-        title=pl.coalesce("title", "url").drop_nulls().first(), url=pl.col("url").drop_nulls().first()
+        is_misnamed = len(systems) > 1 or len(tables) < len(names) or name in all_systems
+        if name not in systems and is_misnamed:
+            raise _lack_system(name, systems)
+        rows = table.filter(system=name) if name in systems else table
+        _check_replicates(rows, name)
+        searches[name] = list_searches(rows)
+
+    named = pl.concat(name_results(table).select("query_id", "title", "url", doc_id="name") for table in tables)
+    title = pl.coalesce("title", "url").drop_nulls().first()
+    url = pl.col("url").drop_nulls().first()
+    return Results(searches, named.group_by("query_id", "doc_id").agg(title=title, url=url))
+
+
+def _list_systems(table: pl.DataFrame) -> list[str | None]:
+    return table.get_column("system").unique().to_list() if "system" in table.columns else []
+
+
+def _lack_system(name: str, systems: Sequence[str | None]) -> InputError:
+    names = sorted(system for system in set(systems) if system is not None)
+    listed = ", ".join(map(repr, names)) or "none with a name"
+    remedy = advise_name(names[0]) if names else "Rename the runs"
+    return InputError(
+        f"the results hold no system {name!r}, only {listed}. {remedy}, or give "
+        f"{spell('results')} for each run, in the order of the runs."
     )
-    return Results(searches, titles)
+
+
+def _check_replicates(rows: pl.DataFrame, name: str) -> None:
+    number = rows.get_column("replicate").n_unique() if "replicate" in rows.columns else 1
+    if number > 1:
+        argument = spell("results")
+        raise InputError(
+            f"{argument} has {number} runs of {name}. Give a file with the rows of one replicate, or leave out {argument}."
+        )

@@ -82,10 +82,11 @@ class RunFile:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the run in blocks, cut where query_id changes. A query whose rows are not adjacent can be in several blocks."""
-        if kept := self.kept[::-1]:
+        if self.kept:
+            waiting = self.kept[::-1]
             self.kept.clear()
-            while kept:  # a block is in memory only until it is used
-                yield replace(kept.pop(), file=self)
+            while waiting:  # a block is in memory only until it is used
+                yield replace(waiting.pop(), file=self)
         elif self.is_text:
             block: Block | None = None
             for text in text_blocks(self.path, size=self.block):
@@ -115,7 +116,8 @@ def read_whole(run: Run | RunFile) -> Run:
     has_iterations = any(block.has_iterations for block in blocks)
     rows = pl.concat([block.rows for block in blocks], how="vertical_relaxed")
     whole = Run(rows, name=run.name, has_iterations=has_iterations)
-    whole.likely_iteration, whole.reading = run.likely_iteration, run.reading
+    whole.likely_iteration = run.likely_iteration
+    whole.reading = run.reading
     whole.never_searched = pl.concat([block.never_searched for block in blocks])
     return whole if run.page is None else whole.cut_into_pages(run.page)
 
@@ -148,15 +150,16 @@ class Block:
         return Block(self.file, frame=columns, kept=self.run, mapped=len(self.file.mappings))
 
     def _read_run(self) -> Run:
-        reading, is_text = Reading(self.file.gaps, self.file.first), self.text is not None
+        reading = Reading(self.file.gaps, self.file.first)
+        is_text = self.text is not None
         run = make_run(self.read(), reading, name=self.file.name, is_text=is_text, is_part=True)
         return run if self.file.only is None else select_queries(run, self.file.only)
 
     def read_ids(self) -> pl.DataFrame:
         """Return query_id and doc_id of each row. The other columns are not always checked."""
         as_written = not self.file.mappings and self.file.only is None and self.file.page is None
-        found = read_ids(self.text) if self.text and as_written else None
-        return self.run.rows.select("query_id", "doc_id") if found is None else found
+        ids = read_ids(self.text) if self.text and as_written else None
+        return self.run.rows.select("query_id", "doc_id") if ids is None else ids
 
     def read(self) -> OpenFrame:
         if self.text is not None:
@@ -172,18 +175,22 @@ def keep_blocks(runs: Mapping[str, Run | RunFile]) -> None:
 
     The rows of all files together need at most `_MOST_KEPT` bytes. A file that probably has more rows is left alone.
     """
-    left = float(_MOST_KEPT)
+    bytes_left = float(_MOST_KEPT)
     for file in runs.values():
         if not isinstance(file, RunFile) or file.page is not None:
             continue
-        kept, size = list[Block](), 0.0
+
+        blocks: list[Block] = []
+        size = 0.0
         for block in map_ahead(Block.keep, file.blocks()):
-            kept.append(block)
+            blocks.append(block)
             size += _measure(block.run.rows)
-            if size / len(kept) * max(file.text_size / file.block, len(kept)) > left:  # if all blocks are like these
+            likely_blocks = max(file.text_size / file.block, len(blocks))
+            if size / len(blocks) * likely_blocks > bytes_left:  # if all blocks are like these
                 break
         else:
-            file.kept[:], left = kept, left - size
+            file.kept[:] = blocks
+            bytes_left -= size
 
 
 def _measure(rows: pl.DataFrame) -> float:
@@ -200,7 +207,8 @@ def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
     with open_stream(path) as stream:
         whole = 0 if is_compressed else os.fstat(stream.fileno()).st_size
         begin = stream.read(len(BOM))
-        offset, pieces, in_line = (len(BOM), [b""], 0) if begin == BOM else (0, [begin], 0)
+        in_line = 0
+        offset, pieces = (len(BOM), [b""]) if begin == BOM else (0, [begin])
         while more := stream.read(size):
             in_line = check_line(in_line, more, path)
             end = _last_query(more)
@@ -212,6 +220,7 @@ def text_blocks(path: Path, *, size: int) -> Iterator[Content]:
                 pieces = [more[end:]]
             else:
                 pieces.append(more)
+
     data = b"".join(pieces)
     if data:
         yield Content(data, path, offset)
@@ -227,13 +236,14 @@ def _last_query(data: bytes) -> int:
     start = end = data.rfind(b"\n") + 1
     if _is_one_query(data, end):
         return 0
-    last: list[bytes] = []
-    while line := data.rfind(b"\n", 0, max(end - 1, 0)) + 1:
-        first = [] if data.startswith(COMMENT_BYTES, line) else data[line:end].split(None, 1)[:1]
-        if first and last and first != last:
+
+    last_query: list[bytes] = []
+    while line := data.rfind(b"\n", 0, max(end - 1, 0)) + 1:  # from the last line to the first
+        query = [] if data.startswith(COMMENT_BYTES, line) else data[line:end].split(None, 1)[:1]
+        if query and last_query and query != last_query:
             return start
-        if first:
-            last, start = first, line
+        if query:
+            last_query, start = query, line
         end = line
     return 0
 
@@ -255,21 +265,22 @@ def table_blocks(path: Path, *, rows: int, columns: Columns) -> Iterator[tuple[i
 
     with explain_container_errors(path, "parquet"), pq.ParquetFile(path) as file:
         names = find_columns(file.schema_arrow.names, RUN, columns, label=str(path)).names
-        kept: pl.DataFrame | None = None
-        before = 0
+        waiting: pl.DataFrame | None = None
+        rows_before = 0
         for batch in file.iter_batches(batch_size=rows, columns=list(names)):
-            new = frame_of(batch).rename(names)
-            data = new if kept is None else pl.concat([kept, new])
-            same = data.get_column("query_id").eq_missing(data.get_column("query_id")[-1])
-            others = (~same).arg_true()
-            end = int(others[-1]) + 1 if len(others) else 0
+            block = frame_of(batch).rename(names)
+            if waiting is not None:
+                block = pl.concat([waiting, block])
+            query_ids = block.get_column("query_id")
+            earlier_queries = query_ids.ne_missing(query_ids[-1]).arg_true()
+            end = int(earlier_queries[-1]) + 1 if len(earlier_queries) else 0
             if end:
-                yield before, data[:end]
-                before += end
-                tell_progress(f"reading {path.name}", before, file.metadata.num_rows)
-            kept = data[end:]
-        if kept is not None and len(kept):
-            yield before, kept
+                yield rows_before, block[:end]
+                rows_before += end
+                tell_progress(f"reading {path.name}", rows_before, file.metadata.num_rows)
+            waiting = block[end:]
+        if waiting is not None and len(waiting):
+            yield rows_before, waiting
 
 
 def partition_by_query(file: RunFile, *, with_check: bool = False) -> Iterator[Block]:
@@ -314,12 +325,15 @@ def _add_row_numbers(block: Block) -> pl.DataFrame:
     frame: pl.DataFrame = opened.to_native()
     if not isinstance(rows, TextLines):
         return frame.with_columns(pl.Series(_ROW, rows.rows, dtype=pl.Int64))
-    lines, text = rows.lines, rows.content.data
-    if lines is None and text.count(b"\n") + (not text.endswith(b"\n")) == len(frame):  # every line is a row
-        first = rows.content.before + 1
-        lines = range(first, first + len(frame))
-    elif lines is None:
-        lines = [number for number, _ in number_rows(rows.content)]
+
+    lines = rows.lines
+    if lines is None:
+        text = rows.content.data
+        if text.count(b"\n") + (not text.endswith(b"\n")) == len(frame):  # every line is a row
+            first = rows.content.before + 1
+            lines = range(first, first + len(frame))
+        else:
+            lines = [number for number, _ in number_rows(rows.content)]
     numbers = pl.col("rank", "score").cast(pl.Float64)
     return frame.with_columns(pl.col("iteration").cast(pl.String), numbers, pl.Series(_ROW, lines))
 
@@ -341,23 +355,29 @@ def sample_rows(run: Run | RunFile) -> pl.DataFrame:
     If the run is in memory or in an uncompressed text file, the rows come from all its parts. Else, the first rows are taken.
     """
     if isinstance(run, RunFile):
-        if run.is_text:
-            rows = _read_some_lines(run)
-        else:
-            _, first = next(table_blocks(run.path, rows=_SAMPLE, columns=run.columns))
-            rows = first.select("query_id", "doc_id").head(_SAMPLE).cast(pl.String)
-        if run.only is not None:
-            rows = rows.filter(pl.col("query_id").is_in(run.only.implode()))
-        for mapping in run.mappings:
-            mapped = mapping.add_documents(nw.from_native(rows)).to_native()
-            rows = mapped.select("query_id", doc_id=pl.coalesce("document", "doc_id"))
-        return rows
+        return _sample_file(run)
     if not isinstance(run.frame, pl.DataFrame):
-        return collect(nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_SAMPLE)).cast(pl.String)
+        first_rows = nw.from_native(run.frame).lazy().select("query_id", "doc_id").head(_SAMPLE)
+        return collect(first_rows).cast(pl.String)
     rows = run.frame.select("query_id", "doc_id")
     if rows.height <= _SAMPLE:
         return rows
-    return pl.concat(rows.slice(start, _SAMPLE // _PLACES) for start in range(0, rows.height, rows.height // _PLACES))
+    starts = range(0, rows.height, rows.height // _PLACES)
+    return pl.concat(rows.slice(start, _SAMPLE // _PLACES) for start in starts)
+
+
+def _sample_file(run: RunFile) -> pl.DataFrame:
+    if run.is_text:
+        rows = _read_some_lines(run)
+    else:
+        _, block = next(table_blocks(run.path, rows=_SAMPLE, columns=run.columns))
+        rows = block.select("query_id", "doc_id").head(_SAMPLE).cast(pl.String)
+    if run.only is not None:
+        rows = rows.filter(pl.col("query_id").is_in(run.only.implode()))
+    for mapping in run.mappings:
+        mapped = mapping.add_documents(nw.from_native(rows)).to_native()
+        rows = mapped.select("query_id", doc_id=pl.coalesce("document", "doc_id"))
+    return rows
 
 
 def _read_some_lines(run: RunFile) -> pl.DataFrame:
@@ -371,6 +391,10 @@ def _read_some_lines(run: RunFile) -> pl.DataFrame:
             for start in range(0, size, max(size // _PLACES, 1)):
                 file.seek(start)
                 lines += file.read(_BYTES).split(b"\n")[1:-1]
-    fields = [fields for line in lines if len(fields := line.split(None, 3)) > 3]
-    rows = [(line[0].decode("utf-8", "replace"), line[2].decode("utf-8", "replace")) for line in fields]
+
+    rows = []
+    for line in lines:
+        fields = line.split(None, 3)
+        if len(fields) > 3:
+            rows.append((fields[0].decode("utf-8", "replace"), fields[2].decode("utf-8", "replace")))
     return pl.DataFrame(rows, schema={"query_id": pl.String, "doc_id": pl.String}, orient="row")

@@ -1,12 +1,11 @@
 """Names the systems of a call and opens their runs. Small files are read at once, large files in blocks of queries."""
 
 import os
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +53,10 @@ def open_run(
     if isinstance(source, RunFile):
         return replace(source, kept=[])
     if errors == "raise" and isinstance(source, (str, os.PathLike)):
-        found = _open_large(Path(source), gaps=gaps, first=first, columns=columns)
-        if found is not None:
+        file = _open_large(Path(source), gaps=gaps, first=first, columns=columns)
+        if file is not None:
             check_run_options(source, gaps=gaps, first=first, errors=errors)
-            return found
+            return file
     return load_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
 
 
@@ -91,8 +90,11 @@ def open_systems(
         judged = judged.select_queries(query_ids.to_list())
         judged.documents = {"only": f"{len(query_ids)}:{digest_rows(query_ids.to_frame())}"}
 
-    pages = page if isinstance(page, Mapping) else dict.fromkeys(runs if page is not None else (), page)
-    if unknown := [name for name in pages if name not in runs]:
+    pages: Mapping[str, Any] = {}
+    if page is not None:
+        pages = page if isinstance(page, Mapping) else dict.fromkeys(runs, page)
+    unknown = [name for name in pages if name not in runs]
+    if unknown:
         raise InputError(f"{spell('page', page)}: {unknown[0]!r} is not one of the systems; they are {', '.join(runs)}")
 
     opened: dict[str, Run | RunFile] = {}
@@ -136,8 +138,8 @@ def _list_queries(runs: Mapping[str, Run | RunFile], only: pl.Series | None) -> 
         query_ids = pl.concat([_list_queries_of_run(run) for run in runs.values()]).unique().sort()
     unknown = query_ids.clear() if only is None else only.filter(~only.is_in(query_ids.implode()))
     if len(unknown):
-        lacking = f"{count_of(len(unknown), 'query', 'queries')}: {join_examples(unknown)}"
-        raise InputError(f"{spell('only')}: the runs lack {lacking}. Give only queries of the runs.")
+        listed = f"{count_of(len(unknown), 'query', 'queries')}: {join_examples(unknown)}"
+        raise InputError(f"{spell('only')}: the runs lack {listed}. Give only queries of the runs.")
     return query_ids
 
 
@@ -165,8 +167,8 @@ def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
         return query_ids
     unknown = query_ids.filter(~query_ids.is_in(judged.query_ids.implode()))
     if len(unknown):
-        lacking = f"{count_of(len(unknown), 'query', 'queries')}: {join_examples(unknown)}"
-        raise InputError(f"{spell('only')}: the qrels lack {lacking}. Give only queries of the qrels.")
+        listed = f"{count_of(len(unknown), 'query', 'queries')}: {join_examples(unknown)}"
+        raise InputError(f"{spell('only')}: the qrels lack {listed}. Give only queries of the qrels.")
     return query_ids
 
 
@@ -179,35 +181,47 @@ def map_documents(
     """
     if documents is None:
         if (documents_of, chunks) != ("both", "collapse"):
-            how, what = f"{spell('documents_of')} and {spell('chunks')}", spell("documents")
-            raise InputError(f"{how} have no effect without {what}; give {what} too")
+            options, needed = f"{spell('documents_of')} and {spell('chunks')}", spell("documents")
+            raise InputError(f"{options} have no effect without {needed}; give {needed} too")
         return judged, dict(runs)
+
     mapping = read_document_map(documents, of=documents_of, chunks=chunks)
     # The ids of the qrels that the mapping could change. An id that is a document of a run does not change.
     ids = pl.Series("doc_id", [], pl.String) if judged is None else mapping.find_chunks(judged.frame)
-    found = {name: _find_mapped(mapping, run, ids) for name, run in runs.items() if mapping.of != "qrels"}
-    of_runs = [one.documents.filter(one.documents.is_in(ids.implode())) for one in found.values()]
-    kept = pl.concat([ids.clear(), *of_runs]).unique() if mapping.of == "both" else ids.clear()
+    mapped_of: dict[str, MappedIds] = {}
+    if mapping.of != "qrels":
+        mapped_of = {name: _find_mapped(mapping, run, ids) for name, run in runs.items()}
+    kept = ids.clear()
+    if mapping.of == "both":
+        in_runs = [mapped.documents.filter(mapped.documents.is_in(ids.implode())) for mapped in mapped_of.values()]
+        kept = pl.concat([kept, *in_runs]).unique()
     if judged is not None:
-        judged, kept_ids = _map_qrels(mapping, judged, kept), len(kept)
-        if judged.ids_mapped and kept_ids and found:
-            remedy = f"if the qrels name documents, read them as they are with {spell('documents_of', 'run')}"
-            of_run = count_of(kept_ids, "id of the qrels is a document", "ids of the qrels are documents")
-            kept_count = f"{of_run} of the run too and {'was' if kept_ids == 1 else 'were'} kept"
-            notice("ids_not_mapped", f"{kept_count}; other ids were mapped; {remedy}")
-    if not any(one.number for one in found.values()) and not (judged is not None and judged.ids_mapped):
-        of_table = f"the table of {spell('documents')}"
-        shown = spell("documents", mapping.source) if isinstance(mapping.source, str) else of_table
-        raise InputError(f"{shown} maps no id of the run or the qrels; compare it with some of these ids")
+        judged = _map_qrels(mapping, judged, kept)
+        if judged.ids_mapped and mapped_of:
+            _warn_of_kept_ids(len(kept))
+    if not any(mapped.number for mapped in mapped_of.values()) and not (judged is not None and judged.ids_mapped):
+        subject = f"the table of {spell('documents')}"
+        if isinstance(mapping.source, str):
+            subject = spell("documents", mapping.source)
+        raise InputError(f"{subject} maps no id of the run or the qrels; compare it with some of these ids")
+
     opened: dict[str, Any] = dict(runs)
-    for name, one in found.items():
+    for name, mapped in mapped_of.items():
         run = opened[name]
         if isinstance(run, RunFile):
-            opened[name] = replace(run, mappings=(mapping,), ids_mapped=one.number)
+            opened[name] = replace(run, mappings=(mapping,), ids_mapped=mapped.number)
         else:
             opened[name] = mapping.map_run(run)
-            opened[name].ids_mapped = one.number
+            opened[name].ids_mapped = mapped.number
     return judged, opened
+
+
+def _warn_of_kept_ids(number: int) -> None:
+    if number:
+        subject = count_of(number, "id of the qrels is a document", "ids of the qrels are documents")
+        fact = f"{subject} of the run too and {'was' if number == 1 else 'were'} kept"
+        remedy = f"if the qrels name documents, read them as they are with {spell('documents_of', 'run')}"
+        notice("ids_not_mapped", f"{fact}; other ids were mapped; {remedy}")
 
 
 def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> MappedIds:
@@ -223,12 +237,13 @@ def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> Ma
 
 def _map_qrels(mapping: DocumentMap, qrels: Qrels, kept: pl.Series) -> Qrels:
     if mapping.of == "run":
-        mapped, number = copy(qrels), 0
+        mapped = copy(qrels)
+        mapped.ids_mapped = 0
     else:
         mapped = mapping.map_qrels(qrels, kept)
-        others = qrels.frame.filter(~pl.col("doc_id").is_in(kept.implode()))
-        number = mapping.find_mapped(nw.from_native(others)).number
-    mapped.documents, mapped.ids_mapped = {**qrels.documents, **mapping.signature}, number
+        changeable = qrels.frame.filter(~pl.col("doc_id").is_in(kept.implode()))
+        mapped.ids_mapped = mapping.find_mapped(nw.from_native(changeable)).number
+    mapped.documents = {**qrels.documents, **mapping.signature}
     return mapped
 
 
@@ -249,15 +264,18 @@ def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
         return False
     with open_stream(path) as file:
         head = file.read(_HEAD)
-        left = (LARGE_COMPRESSED if compressed else LARGE) - path.stat().st_size
-        if compressed and left >= 0:
-            left = LARGE - len(head)
-            while left >= 0 and (piece := file.read(_PIECE)):
-                left -= len(piece)
+        size = path.stat().st_size
+        is_large = size > (LARGE_COMPRESSED if compressed else LARGE)
+        if compressed and not is_large:
+            size = len(head)
+            while size <= LARGE and (piece := file.read(_PIECE)):
+                size += len(piece)
+            is_large = size > LARGE
+
     content = Content(head.removeprefix(BOM))
     if find_other_kind(content.data) is not None:
         return False
-    return left < 0 and not begins_json(content) and any_source.find_header(content, path, columns) is None
+    return is_large and not begins_json(content) and any_source.find_header(content, path, columns) is None
 
 
 def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
@@ -282,8 +300,8 @@ def check_systems(systems: Mapping[str, Any], *, least: int = 1) -> dict[str, An
     if len(named) < least:
         if least == 1:
             raise InputError("no run was given; give one with its name: {'agent': run}")
-        told = f"a comparison needs two systems or more, and got only {', '.join(named) or 'none'}"
-        raise InputError(f"{told}; add another run, or score this one with evaluate")
+        problem = f"a comparison needs two systems or more, and got only {', '.join(named) or 'none'}"
+        raise InputError(f"{problem}; add another run, or score this one with evaluate")
     return named
 
 
@@ -299,17 +317,17 @@ def list_runs(source: Any) -> list[Any]:
 
 def stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Concatenate the frames of all systems; the first column is the name of the system."""
-    return pl.concat(of.select(pl.lit(name).alias("system"), pl.all()) for name, of in frames.items())
+    return pl.concat(frame.select(pl.lit(name).alias("system"), pl.all()) for name, frame in frames.items())
 
 
 def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:
     """Map each system to the names of its replicates, such as agent.1 and agent.2. A system with a single run is left out."""
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for name in names:
-        front, _, number = name.rpartition(".")
-        if front and number.isdecimal():
-            found.setdefault(front, []).append(name)
-    return {front: several for front, several in found.items() if len(several) > 1}
+        system, _, number = name.rpartition(".")
+        if system and number.isdecimal():
+            names_of.setdefault(system, []).append(name)
+    return {system: replicates for system, replicates in names_of.items() if len(replicates) > 1}
 
 
 def number_repeats(names: Sequence[str]) -> list[str]:
@@ -318,8 +336,12 @@ def number_repeats(names: Sequence[str]) -> list[str]:
     >>> number_repeats(["a", "b", "a"])
     ['a', 'b', 'a (2)']
     """
-    times: defaultdict[str, Iterator[int]] = defaultdict(lambda: count(1))
-    return [f"{name} ({time})" if (time := next(times[name])) > 1 else name for name in names]
+    times: Counter[str] = Counter()
+    numbered = []
+    for name in names:
+        times[name] += 1
+        numbered.append(name if times[name] == 1 else f"{name} ({times[name]})")
+    return numbered
 
 
 def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
@@ -332,9 +354,12 @@ def name_runs(systems: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, lis
     names: dict[str, list[str]] = {}
     for system, source in systems.items():
         runs = list_runs(source)
-        numbered = [f"{system} (run {k})" if system else f"run {k}" for k in range(1, len(runs) + 1)]
-        names[system] = numbered if len(runs) > 1 else [system]
-        if taken := sorted(named.keys() & names[system]):
-            raise InputError(f"a system and a run of another system are both called {taken[0]}; rename the system")
+        names[system] = [system]
+        if len(runs) > 1:
+            numbers = range(1, len(runs) + 1)
+            names[system] = [f"{system} (run {number})" if system else f"run {number}" for number in numbers]
+        repeated = sorted(named.keys() & names[system])
+        if repeated:
+            raise InputError(f"a system and a run of another system are both called {repeated[0]}; rename the system")
         named |= dict(zip(names[system], runs, strict=True))
     return named, names

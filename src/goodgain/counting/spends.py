@@ -32,51 +32,73 @@ class Spends(NamedTuple):
 
 def check_costs_of_runs(costs: Any, runs: Mapping[str, Any]) -> None:
     """Raise InputError for costs of a system with several runs: nothing says which run a cost belongs to."""
-    for name, run in check_systems(runs).items() if costs is not None else ():
+    if costs is None:
+        return
+    for name, run in check_systems(runs).items():
         if is_replicates(run) and len(run) > 1:
-            told = f"{spell('costs')}: {name} has {len(run)} runs"
-            raise InputError(f"{told}, but costs need one run of each system. Give one run.")
+            problem = f"{spell('costs')}: {name} has {len(run)} runs"
+            raise InputError(f"{problem}, but costs need one run of each system. Give one run.")
 
 
 def find_spends(
     over: str, counts: Mapping[str, Sequence[Mapping[float, Counts]]], costs: pl.DataFrame | None
 ) -> dict[str, list[Spends]]:
     """Return what each run of each system spent. A judged query with unknown costs in any system is left out for all systems."""
-    of_runs = {name: [next(iter(of.values())) for of in runs] for name, runs in counts.items()}
+    # the counts at any threshold: searches and results do not depend on it
+    counts_of = {name: [next(iter(by_rel.values())) for by_rel in runs] for name, runs in counts.items()}
     amount = OVER[over]
-    if amount is not None or costs is None:
-        return {
-            name: [_add_up(of.pools.get_column("query_id"), of.ledger.with_columns(spend=amount)) for of in runs]
-            for name, runs in of_runs.items()
-        }
-    ledgers = {name: of for name, (of,) in of_runs.items()}
-    given, rows, known = {}, {}, {}
-    for name, of in ledgers.items():
-        listed = select_costs(costs, name, [*ledgers])
+    if amount is None and costs is not None:
+        return _find_costs(over, {name: runs[0] for name, runs in counts_of.items()}, costs)
+
+    spends = {}
+    for name, runs in counts_of.items():
+        spends[name] = [
+            _add_up(run.pools.get_column("query_id"), run.ledger.with_columns(spend=amount)) for run in runs
+        ]
+    return spends
+
+
+def _find_costs(over: str, counts: Mapping[str, Counts], costs: pl.DataFrame) -> dict[str, list[Spends]]:
+    """Return the costs of each system up to each iteration. Each system has one run."""
+    # per system: its costs (query_id, number, spend), and the rows of its ledger with their cost
+    costs_of: dict[str, pl.DataFrame] = {}
+    rows_of: dict[str, pl.DataFrame] = {}
+    for name, run in counts.items():
+        listed = select_costs(costs, name, [*counts])
         listed = listed.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
         # the ledger numbers iterations 1..N
-        numbered = of.ledger.with_columns(number=of.numbers)
-        numbered = numbered.with_columns(pl.col("number") + _find_shift(name, numbered, listed))
-        here = given[name] = listed.drop_nulls("spend")
-        rows[name] = numbered.join(here, on=_NUMBER, how="left", maintain_order="left")
-        known[name] = rows[name].filter(pl.col("spend").is_not_null())
-        without = rows[name].filter(pl.col("spend").is_null()).join(here, on="query_id", how="semi")
-        if len(without) and not (here.get_column("number") > 0).any():
-            raise InputError(
-                f"{spell('costs')}: the {over} of {name} are per query, and a curve needs them per iteration. Use gg.spend."
-            )
-    ids = choose_known(over, {name: of.pools for name, of in ledgers.items()}, known)
-    for name, here in given.items():
-        of_run = here.filter(pl.col("number") > 0).join(rows[name], on="query_id", how="semi")
-        others = of_run.join(rows[name], on=_NUMBER, how="anti").sort(_NUMBER)
-        for query_id, number in others.select(_NUMBER).head(1).rows():
-            lacking = count_of(len(others), "iteration")
-            notice(
-                "costs_of_other_iterations",
-                f"{spell('costs')} has {over} for {lacking} that {name} lacks, such as iteration {number} of query {query_id}. "
-                "The curve leaves these costs out. Number iterations as in the run.",
-            )
-    return {name: [_add_up(ids, of)] for name, of in rows.items()}
+        rows = run.ledger.with_columns(number=run.numbers)
+        rows = rows.with_columns(pl.col("number") + _find_shift(name, rows, listed))
+        costs_of[name] = listed.drop_nulls("spend")
+        rows_of[name] = rows.join(costs_of[name], on=_NUMBER, how="left", maintain_order="left")
+        _check_costs_by_iteration(over, name, rows_of[name], costs_of[name])
+
+    known = {name: rows.filter(pl.col("spend").is_not_null()) for name, rows in rows_of.items()}
+    query_ids = choose_known(over, {name: run.pools for name, run in counts.items()}, known)
+    for name, rows in rows_of.items():
+        _warn_of_other_iterations(over, name, rows, costs_of[name])
+    return {name: [_add_up(query_ids, rows)] for name, rows in rows_of.items()}
+
+
+def _check_costs_by_iteration(over: str, system: str, rows: pl.DataFrame, costs: pl.DataFrame) -> None:
+    without_cost = rows.filter(pl.col("spend").is_null()).join(costs, on="query_id", how="semi")
+    if len(without_cost) and not (costs.get_column("number") > 0).any():
+        raise InputError(
+            f"{spell('costs')}: the {over} of {system} are per query, and a curve needs them per iteration. Use gg.spend."
+        )
+
+
+def _warn_of_other_iterations(over: str, system: str, rows: pl.DataFrame, costs: pl.DataFrame) -> None:
+    """Give a notice of costs of iterations that the run does not have."""
+    of_queries = costs.filter(pl.col("number") > 0).join(rows, on="query_id", how="semi")
+    others = of_queries.join(rows, on=_NUMBER, how="anti").sort(_NUMBER)
+    if len(others):
+        query_id, number = others.select(_NUMBER).row(0)
+        notice(
+            "costs_of_other_iterations",
+            f"{spell('costs')} has {over} for {count_of(len(others), 'iteration')} that {system} lacks, such as iteration "
+            f"{number} of query {query_id}. The curve leaves these costs out. Number iterations as in the run.",
+        )
 
 
 def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
@@ -87,8 +109,10 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     """
     if run.get_column("number").min() != 0:
         return 0
-    ends = run.group_by("query_id").agg(end=pl.col("number").max()).join(costs.drop_nulls("number"), on="query_id")
-    passes = ends.group_by("query_id").agg((pl.col("number") > pl.col("end")).any()).get_column("number")
+    ends = run.group_by("query_id").agg(end=pl.col("number").max())
+    numbers = ends.join(costs.drop_nulls("number"), on="query_id")
+    # one value per query: whether its costs go beyond its last iteration
+    passes = numbers.group_by("query_id").agg((pl.col("number") > pl.col("end")).any()).get_column("number")
     if passes.any() and (not passes.all() or (costs.get_column("number") == 0).any()):
         raise InputError(
             f"{spell('costs')}: the run of {system} begins with iteration 0, and the costs may begin with 0 or 1. Number the "
@@ -97,34 +121,37 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     return int(passes.any())
 
 
-def choose_known(what: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.DataFrame]) -> pl.Series:
+def choose_known(quantity: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.DataFrame]) -> pl.Series:
     """Return the judged queries whose costs are known in all systems. If queries are left out, a notice says so.
 
     The costs of a query without searches (N = 0) count as known. `known` maps systems to frames of the queries with known costs.
     """
-    kept = next(iter(pools.values())).get_column("query_id")
-    lacking: set[str] = set()
-    for name, of in pools.items():
-        without = of.filter((pl.col("N") > 0) & ~pl.col("query_id").is_in(known[name]["query_id"].implode()))
-        if len(without) and len(without) == (of.get_column("N") > 0).sum():
+    query_ids = next(iter(pools.values())).get_column("query_id")
+    without_costs: set[str] = set()
+    for name, pool in pools.items():
+        searched = pool.filter(pl.col("N") > 0)
+        unknown = searched.filter(~pl.col("query_id").is_in(known[name]["query_id"].implode()))
+        if len(unknown) and len(unknown) == len(searched):
             raise InputError(
-                f"{spell('costs')} has no {what} for any judged query of {name}. Write query ids and iterations as in the run."
+                f"{spell('costs')} has no {quantity} for any judged query of {name}. Write query ids and iterations as in the run."
             )
-        lacking.update(without.get_column("query_id"))
-    is_lacking = kept.is_in(sorted(lacking))
-    if lacking and is_lacking.all():
-        told = f"{spell('costs')}: no judged query has {what} in all systems"
-        raise InputError(f"{told}. Give costs of the same queries for all systems.")
-    if lacking:
-        notice(
-            "queries_without_costs",
-            f"{spell('costs')} has no {what} for {len(lacking):,} of {len(kept):,} judged queries: "
-            f"{join_examples(kept.filter(is_lacking))}. They are left out in all systems.",
-        )
-    return kept.filter(~is_lacking)
+        without_costs.update(unknown.get_column("query_id"))
+    if not without_costs:
+        return query_ids
+
+    is_left_out = query_ids.is_in(sorted(without_costs))
+    if is_left_out.all():
+        problem = f"{spell('costs')}: no judged query has {quantity} in all systems"
+        raise InputError(f"{problem}. Give costs of the same queries for all systems.")
+    notice(
+        "queries_without_costs",
+        f"{spell('costs')} has no {quantity} for {len(without_costs):,} of {len(query_ids):,} judged queries: "
+        f"{join_examples(query_ids.filter(is_left_out))}. They are left out in all systems.",
+    )
+    return query_ids.filter(~is_left_out)
 
 
 def _add_up(query_ids: pl.Series, rows: pl.DataFrame) -> Spends:
-    of = rows.filter(pl.col("query_id").is_in(query_ids.implode())).sort("query_id", "iteration")
+    rows = rows.filter(pl.col("query_id").is_in(query_ids.implode())).sort("query_id", "iteration")
     spend = pl.col("spend").fill_null(0.0).cum_sum().over("query_id")
-    return Spends(query_ids, of.select("query_id", "iteration", spend=spend))
+    return Spends(query_ids, rows.select("query_id", "iteration", spend=spend))
