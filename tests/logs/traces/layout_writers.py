@@ -146,6 +146,18 @@ def _knowledge_base(pages: list[Page]) -> Any:
     }
 
 
+def _vertex_references(pages: list[Page]) -> Any:
+    return [
+        {
+            "chunkInfo": {
+                "content": page.snippet,
+                "documentMetadata": {"document": page.doc_id, "uri": page.url, "title": page.title},
+            }
+        }
+        for page in pages
+    ]
+
+
 def _pictures(pages: list[Page]) -> Any:
     found = [{"type": "text", "name": page.title, "url": page.url, "content": page.snippet} for page in pages]
     return {"results": [{"type": "image", "name": "A dune", "url": "https://no.example/1.png"}, *found]}
@@ -217,6 +229,7 @@ WRITERS: dict[str, tuple[Callable[[list[Page]], Any], tuple[str, ...]]] = {
     ),
     "passages of files": (_vector_store, ("doc_id", "title", "snippet")),
     "passages of knowledge bases": (_knowledge_base, ("url", "snippet")),
+    "references of Vertex AI Search": (_vertex_references, ("doc_id", "url", "title", "snippet")),
     "results among pictures": (_pictures, _NO_ID),
 }  # fmt: skip
 

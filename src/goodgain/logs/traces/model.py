@@ -173,4 +173,4 @@ class Trace(msgspec.Struct, gc=False):
     unknown: tuple[UnknownItem, ...] = ()  # a trace with unknown items and no search is an error
     iteration: str | None = None  # the unit of an iteration (step or call), if it differs from the format's default
     outcomes: dict[str, float] | None = None  # scores, rewards and feedback, where `record` does not hold them
-    holders: list[Holder] = msgspec.field(default_factory=list)  # the objects that were read, except `record`
+    holders: list[Holder] = msgspec.field(default_factory=list)  # objects that were read and may hold results

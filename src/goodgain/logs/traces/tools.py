@@ -29,7 +29,7 @@ _NAMES: dict[Decision, str] = {
         perplexity_search perplexity_ask perplexity_research perplexity_reason
         google_scholar arxiv wikipedia wikidata pub_med wikipedia_search
         file_search local_knowledge_base_retrieval VertexAiSearchTool retriever retrieve rag_query vector_search
-        query_knowledge_base search
+        query_knowledge_base search bing_grounding bing_custom_search sharepoint_grounding
     """,
     "search of code": """
         grep glob LSP grep_search search_file_content get_code_context_exa codebase_search ripgrep search_files

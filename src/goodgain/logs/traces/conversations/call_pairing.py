@@ -189,11 +189,20 @@ class CallPairer:
             self._open.get(group, OrderedDict()).pop(id(one), None)
 
     def _drop_planned(self, found: list[Found]) -> list[Found]:
-        """Drop and count the calls of a plan that have no answer, if other calls of the query have answers."""
+        """Drop the calls of a plan that have no answer, if other calls of the query have answers.
+
+        Count those that were not executed with the same arguments.
+        """
         executed = {one.query for one in found if one.call and one.call.answered}
+        if not executed:
+            return found
+
+        contents = {(one.query, _describe(one.call)) for one in found if one.call and one.call.answered}
         kept = []
         for one in found:
             is_left = one.call and not one.call.answered and one.query in executed and _is_planned(one)
+            if is_left and one.call and (one.query, _describe(one.call)) in contents:
+                continue
             if is_left:
                 self._source.summary.count("planned", format_place(self._locate(one.place)))
             else:

@@ -27,8 +27,10 @@ _ARGUMENTS = (
 )
 _OUTPUTS = (
     *("results", "documents", "result", "output", "observation", "observations", "tooloutput", "toolresult"),
-    *("toolresponse", "response", "content"),
+    *("toolresponse", "toolreturn", "response", "content"),
 )
+#: Keys of a tool's whole output, beside the text that the model got.
+_RAW_OUTPUTS = ("rawoutput",)
 _IDS = ("toolcallid", "tooluseid", "callid", "functioncallid", "invocationid", "id", "runid")
 _ERRORS = ("error", "iserror", "errormessage", "toolerror")
 #: Keys with the type of an object, and normalised types of answers and calls.
@@ -169,6 +171,9 @@ class CallFinder:
             call = ToolCall(tool, at, next(iter(own.ids().values()), None), arguments, failed=own.failed)
             call.output, call.remedy = mark_unanswered(output), "no key that goodgain knows holds its answer"
             call.perhaps = _find_perhaps(own, (arguments_key, key))
+            raw = own.find(_RAW_OUTPUTS)[1]
+            if call.answered and isinstance(raw, (dict, list)):  # the output is the text for the model
+                call.output, call.spare = raw, call.output
             is_search = self._is_search(tool)
             skipped = [arguments_key, key, output_key if is_search else None]
             inner = self._find_fields(own, skipped, place, holders)

@@ -131,6 +131,14 @@ def read_retrieval(span: Span, remedy: str) -> ToolCall:
     return ToolCall(str(name), span.at, span.span_id, query, found, spare, failed, is_search=True, remedy=remedy)
 
 
+def read_reranking(span: Span) -> ToolCall:
+    """Return the call of a reranker. Its results are a search only if `tools=` says so, or it reranks those of a retriever."""
+    query = span.get("reranker.query") or span.get("input.value")
+    documents = read_documents(span, "reranker.output_documents")
+    output = mark_unanswered(documents or span.get("output.value"))
+    return ToolCall(str(span.name or "reranker"), span.at, span.span_id, query, output, failed=span.failed)
+
+
 def read_documents(span: Span, name: str) -> list[Attributes]:
     held = span.get_objects(name)
     documents = [{key.removeprefix("document."): value for key, value in one.items()} for one in held]

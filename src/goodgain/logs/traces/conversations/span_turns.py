@@ -341,6 +341,8 @@ def _read_steps(source: Source, root: _Root, remedy: str) -> list[Step]:
             replaced = siblings[-1] if siblings else retrievals[-1][1]
             if documents := span_calls.read_documents(span, "reranker.output_documents"):
                 replaced.output, replaced.spare = documents, UNANSWERED
+        elif span.kind == "RERANKER" and not has_searches:
+            listed.append((len(steps) - 1, span_calls.read_reranking(span)))
         if clock is not None and any(map(source.counts, steps[index].calls[calls_before:])):
             clock.add_search(span)
         if source.costs and is_call and span.end >= span.start > 0:

@@ -20,6 +20,7 @@ from goodgain.logs.traces.expected_values import (
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, Holder, Step, ToolCall, Trace, Turn, Usage
 from goodgain.logs.traces.tool_outputs import overlooked_results as overlooked
+from goodgain.logs.traces.tool_outputs.unread_lists import PLAIN_FIELDS
 
 #: A larger count of searches in an answer is damaged.
 _MAX_SEARCHES = 1000
@@ -246,7 +247,8 @@ class Conversation:
     def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
         for item, at in items:
             self.read(expect_object(item, at), at)
-            self.hold(item, at)
+            if not item.keys() <= PLAIN_FIELDS:
+                self.hold(item, at)
         return self
 
     def hold(self, value: Any, at: str, *, is_state: bool = False) -> None:
@@ -326,7 +328,7 @@ class Conversation:
     def report_unread(self, of: str, item: dict[str, Any], at: str, read: Collection[str]) -> None:
         """Report unread fields that look like a search. If `item` has no content, also report fields that look like content."""
         for key, value in item.items():
-            if key in read:
+            if key in read or not value or key == "role":
                 continue
             lacks_content = any(name in read and item.get(name) is None for name in ("content", "message", "output"))
             if overlooked.looks_like_search(key, value) or (lacks_content and overlooked.is_content(key, value)):

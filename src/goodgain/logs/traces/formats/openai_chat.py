@@ -40,7 +40,7 @@ from goodgain.options import spell
 #: Marks of other formats whose messages have a role: types of parts, keys of parts, keys of messages.
 _OTHER_PART_TYPES = {
     *("tool_use", "tool_result", "server_tool_use", "web_search_tool_result", "mcp_tool_use", "mcp_tool_result"),
-    *("tool-call", "tool-result", "input_text", "output_text"),
+    *("tool-call", "tool-result", "tool_call", "input_text", "output_text"),
 }
 _OTHER_PARTS = {"toolUse", "toolResult"}
 _OTHER_KEYS = {"function", "tool_type", "lc", "data", "parts", "toolInvocations"}
@@ -48,8 +48,12 @@ _ROLES = {"user", "assistant", "system", "developer", "tool", "function"}
 #: Haystack's parts have no type: each is an object with one of these keys.
 _HAYSTACK_PARTS = {"text", "tool_call", "tool_call_result", "image", "reasoning", "file"}
 _PARTS = (PLAIN_PARTS, _HAYSTACK_PARTS)
-_CALL_FIELDS = {"tool_calls", "function_call", "executed_tools", "tool_call_id"}
-_READ = _CALL_FIELDS | {"content"}
+_CALL_FIELDS = {"tool_calls", "function_call", "executed_tools", "tool_call_id", "tool_responses"}
+#: `tool_plan` is what Cohere's models think before they call.
+_READ = _CALL_FIELDS | {"content", "tool_plan"}
+_KNOWN = _READ | {"role", "name"}
+#: Fields of a message that only speaks.
+_SPOKEN = {"role", "content", "name"}
 #: Special tokens that some models write into their messages to search.
 _SEARCH_TOKEN = re.compile(r"<\|\w{0,20}(?:search|query)\w{0,20}\|>")
 #: Parts of the names of models that search before each answer.
@@ -149,7 +153,8 @@ class _Messages(JoinedConversation):
 
     def read(self, message: dict[str, Any], at: str) -> None:
         role = message.get("role")
-        self.report_unread("a message", message, at, _READ)
+        if not message.keys() <= _KNOWN:
+            self.report_unread("a message", message, at, _READ)
         if role in ("tool", "function", "observation"):
             self._read_answer(message, at)
         elif role == "assistant":
@@ -179,14 +184,23 @@ class _Messages(JoinedConversation):
                 self.answer(call_id, output, result_at, name=name, failed=failed)
         if any("tool_call_result" in part for part, _ in parts):
             return
+        if "tool_responses" in message:  # AutoGen 0.2: `content` joins the texts of the answers
+            for answer, answer_at in walk_objects(message["tool_responses"], f"{at}/tool_responses"):
+                self._read_answer(answer, answer_at)
+            return
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
-        if name is not None and message["role"] != "function" and not self.has_open_call(None, name):
+        if name is not None and message.get("role") != "function" and not self.has_open_call(None, name):
             name = None  # the name may differ from the name of the function
         self.answer(call_id, expect_output(content, content_at), content_at, name=name)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
         shown, content, content_at = self.hosted, message.get("content"), f"{at}/content"
+        if isinstance(content, str):
+            self._report_search_token(content, content_at)
+            if message.keys() <= _SPOKEN:
+                return
+
         for call, call_at in walk_objects(message.get("tool_calls"), f"{at}/tool_calls"):
             self.call(read_function_call(call, call_at))
         if (legacy := message.get("function_call")) is not None:
@@ -198,8 +212,6 @@ class _Messages(JoinedConversation):
                 self.call(read_call(part["tool_call"], f"{part_at}/tool_call", "tool_name"))
         self.report_parts("an assistant message", content, content_at, *_PARTS)
         expect_output(content, content_at)
-        if isinstance(content, str) and "<|" in content and (tag := _SEARCH_TOKEN.search(content)) is not None:
-            self.source.not_understood(f"the tag {tag.group()}", content_at, "calls in tool_calls")
         if "executed_tools" in message:
             for tool, tool_at in _unite_copies(message["executed_tools"], f"{at}/executed_tools"):
                 self.hosted += 1
@@ -218,6 +230,10 @@ class _Messages(JoinedConversation):
                 self.hosted += 1
                 self.call(ToolCall("web_search", notes_at, output=cited, is_search=True, remedy=advise_citations()))
         self._add_unlogged_searches(message, shown, at)
+
+    def _report_search_token(self, text: str, at: str) -> None:
+        if "<|" in text and (tag := _SEARCH_TOKEN.search(text)) is not None:
+            self.source.not_understood(f"the tag {tag.group()}", at, "calls in tool_calls")
 
     def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
         if self.hosted == shown and (usage := holder.get("usage")):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from goodgain.errors import InputError
+from goodgain.errors import InputError, count_of
 from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.model import UNANSWERED, Holder, Step, ToolCall, Trace
 from goodgain.logs.traces.reading.read_options import ReadOptions
@@ -53,18 +53,35 @@ def settle_lists_beside(trace: Trace, options: ReadOptions, summary: Summary, *,
 
 def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterator[_Found]:
     """Yield each list once, in the order of the conversation. The lists of the record belong to its last turn."""
-    record = Holder(trace.record, trace.at, len(trace.turns), is_state=True)
+    if is_whole and not trace.holders and _holds_only_messages(trace.record):
+        return
     holders = trace.holders if is_whole else list(filter(_has_notes, trace.holders))
+    record = Holder(trace.record, trace.at, len(trace.turns), is_state=True)
     if is_whole or isinstance(trace.record, dict):
         holders = [*holders, record]
     read: set[int] = _collect_read_values(trace) if is_whole else set()
     scope: Scope = "record" if is_whole else "fields"
+    call_ids = {call.call_id for turn in trace.turns for call in turn.calls if call.call_id}
     places = set()
     for holder in holders:
         for one in find_result_lists(holder.value, holder.at, read, scope):
-            if one.at not in places:
+            answers_calls = bool(one.names) and call_ids.issuperset(one.names)
+            if one.at not in places and not answers_calls:
                 places.add(one.at)
                 yield _Found(one, holder, options.tool_rule.find(one.key) == "search")
+
+
+def _holds_only_messages(record: Any) -> bool:
+    """Return whether a record has only one list of messages, and values and texts that hold no list. So are most chats."""
+    if not isinstance(record, dict):
+        return False
+    lists = 0
+    for value in record.values():
+        if isinstance(value, list) and value and isinstance(value[0], dict) and "role" in value[0]:
+            lists += 1
+        elif isinstance(value, (dict, list)) or (isinstance(value, str) and (value[:1] in ("[", "{") or "\n" in value)):
+            return False
+    return lists == 1
 
 
 def _has_notes(holder: Holder) -> bool:
@@ -130,7 +147,8 @@ def _add_search(trace: Trace, one: _Found, output: Any = None, remedy: str = "")
 def _add_cited_search(trace: Trace, found: list[_Found], options: ReadOptions) -> list[_Found]:
     """Add a search without results for an answer with citations. With `citations=True`, the citations are its results."""
     cited = [one for one in found if one.list.is_citations and one.list.is_sure]
-    if not cited or trace.unknown or not options.tool_rule.has_default_rule:
+    others = [one for one in found if not one.list.is_citations]
+    if not cited or others or trace.unknown or not options.tool_rule.has_default_rule:
         return []
     remedy = f"the log has only the citations of the answer: count them as results with {spell('citations', True)}"
     _add_search(trace, cited[0], None if options.citations else UNANSWERED, remedy)
@@ -139,25 +157,29 @@ def _add_cited_search(trace: Trace, found: list[_Found], options: ReadOptions) -
 
 def _report_lists(trace: Trace, lists: list[ResultList], summary: Summary, *, has_search: bool) -> None:
     texts = list(collect_texts(trace)) if lists else []
+    unknown = [item.at for item in trace.unknown]
     for one in lists:
         unreturned = [name for name in one.names[:_MOST_NAMES] if not is_in(name, texts)]
         place = format_place(one.at)
         if has_search and one.is_sure and unreturned:
             summary.count("documents_beside", f"{place} (key {one.key!r})", len(unreturned))
-        elif has_search or trace.unknown or (one.names and not unreturned):
+        elif has_search or (one.names and not unreturned) or any(one.at.startswith(f"{at}/") for at in unknown):
             continue
         elif one.is_sure:
+            number = len(one.value)
             raise InputError(
-                f"{place}: {len(one.value)} objects look like results, but the log has no search, and no question beside them. If "
-                f"they are results of a search, pass {spell('tools', [one.key])}; else name the search tools with {spell('tools')}"
+                f"{place}: {count_of(number, 'object looks', 'objects look')} like results, but the log has no search, and no "
+                f"question beside them. If they are results of a search, pass {spell('tools', [one.key])}; else name the "
+                f"search tools with {spell('tools')}"
             )
-        else:
+        elif not trace.unknown:
             summary.count("doubtful_lists", f"{place} (key {one.key!r})")
 
 
-def collect_texts(trace: Trace) -> Iterator[str]:
-    """Yield the arguments and outputs of all calls as texts."""
-    for call in (call for turn in trace.turns for call in turn.calls):
+def collect_texts(trace: Trace, *, without: str = "") -> Iterator[str]:
+    """Yield the arguments and outputs of all calls as texts, except of those at the place `without`."""
+    calls = [call for turn in trace.turns for call in turn.calls]
+    for call in (call for call in calls if format_place(call.at) != without):
         for value in (call.arguments, call.output, call.spare, call.opened):
             if isinstance(value, str):
                 yield value.replace("\\/", "/")

@@ -49,8 +49,8 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
             trials += [(*_try(one, log.path, head, place), place, one.name) for one in known if one.sniff(head)]
     calls, reason, _, name = max(trials, key=lambda trial: (trial[0], bool(trial[2]), -len(trial[2])))
     near = f"; the nearest is {name} ({reason})" if calls else ""
-    counted, example = ("", "") if log.head.is_binary else _count_by_shape(log, options)
-    listed = "" if counted or log.head.is_binary else _name_result_list(log, options)
+    counted, example, is_read = ("", "", False) if log.head.is_binary else _count_by_shape(log, options)
+    listed = "" if is_read or log.head.is_binary else _name_result_list(log, options)
     way_out = f"write its searches in the format jsonl, which takes those of any agent (docs/traces/your_own_agent.md){example}"
     if any(words in log.head.raw[:1000] for words in _CASSETTE):
         way_out = 'write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}'
@@ -76,7 +76,7 @@ def _name_result_list(log: Log, options: ReadOptions) -> str:
 
 def explain_failed_claim(error: InputError, log: Log, name: str, options: ReadOptions) -> InputError:
     """Return the error of a format that claims a log but cannot read its first trace, with what `shape` finds in the log."""
-    counted, example = _count_by_shape(log, options)
+    counted, example, _ = _count_by_shape(log, options)
     if not example:
         return error
     fault, _, remedy = str(error).partition("; ")
@@ -89,7 +89,7 @@ def explain_unrecorded(error: UnrecordedError, source: Source, trace: Trace, nam
     """Return the error of a search without output. If the log has results that no call holds, the error names their place."""
     if not error.tool:
         return error
-    texts = list(collect_texts(trace))
+    texts = list(collect_texts(trace, without=error.place))
     with suppress(InputError):
         for value, at in replace(source, summary=Summary()).documents():
             for found in find_result_lists(value, at, (), "everything"):
@@ -117,8 +117,11 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
         yield f"  {_count_by_shape(log, options)[0] or 'shape: no call of a tool was found in it'}"
 
 
-def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
-    """Return what the format `shape` finds in a log, and a search as a jsonl line. Both texts are empty without a search."""
+def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str, bool]:
+    """Return what the format `shape` finds in a log, a search as a jsonl line, and whether shape reads all searches.
+
+    The texts are empty without a search.
+    """
     asked = replace(options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False)
     shape, summary, ids = get_format("shape"), Summary(), 0
     first: tuple[str, SearchCall] | None = None
@@ -131,9 +134,9 @@ def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
                 if first is None or (search.results and not first[1].results):
                     first = trace.query_id or "q1", search
     except InputError as error:
-        return f"by shape ({spell('format', 'shape')}) {str(error).replace(f'{log.path}, at ', '')}", ""
+        return f"by shape ({spell('format', 'shape')}) {str(error).replace(f'{log.path}, at ', '')}", "", False
     if first is None:
-        return "", ""
+        return "", "", False
     searches = sum(summary.searches.values())
     tools = ", ".join(f"{name} {count}" for name, count in summary.searches.most_common(5))
     faults = {"not read": summary.unparsed, "not recorded": summary.unrecorded, "failed": summary.failed}
@@ -142,11 +145,12 @@ def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str]:
     found = [count_of(summary.results, "result"), *(f"{count} {name}" for name, count in faults.items() if count)]
     from_field = f"query ids from `{summary.ids_from}`" if summary.ids_from else "query ids of its records"
     where = f"; {from_field}" if ids else ""
-    is_refused = summary.unparsed or (summary.unrecorded and options.unrecorded == "raise")
+    is_refused = bool(summary.unparsed or (summary.unrecorded and options.unrecorded == "raise"))
     purpose = "to see which" if is_refused else "to take this"
     return (
         f"by shape: {counted}{more}; {', '.join(found)}{where}; pass {spell('format', 'shape')} {purpose}",
         _write_example(*first),
+        not is_refused,
     )
 
 

@@ -282,6 +282,9 @@ class _OutputReader(NamedTuple):
             return EMPTY
         if outcomes.has_error(item):
             return ERROR
+        only = next(iter(item.values())) if len(item) == 1 else None
+        if isinstance(only, str) and only.startswith(("{", "[")):  # Dify: the tool's name and its output as JSON text
+            return self.read_value(only, depth - 1)
         if is_whole:
             return EMPTY if outcomes.counts_nothing(item) else UNPARSED
         others = {key: value for key, value in item.items() if not isinstance(value, list)}

@@ -33,6 +33,8 @@ _PART_TYPES = {
     *("text", "input_text", "output_text", "search_result", "resource", "resource_link", "image", "audio", "document"),
 }
 _PICTURE_KEYS = {"type", "name", "title", "url", "favicon"}
+_VERTEX_KEYS = ("chunkInfo", "unstructuredDocumentInfo", "structuredDocumentInfo")
+_VERTEX_FIELDS = {"id": "document", "url": "uri", "title": "title"}
 _CHROMA_KEYS = {"ids": "id", "documents": "text", "metadatas": "metadata", "distances": "distance"}
 
 
@@ -166,6 +168,20 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
     return found
 
 
+def _read_vertex(hits: list[Object]) -> list[Object] | None:
+    """Read references of Vertex AI Search: a chunk with the metadata of its document, or a document with its chunks."""
+    inner = [next((hit[key] for key in _VERTEX_KEYS if isinstance(hit.get(key), dict)), None) for hit in hits]
+    if None in inner:
+        return None
+    found = []
+    for reference in filter(None, inner):
+        document = object_or_empty(reference.get("documentMetadata")) or reference
+        named = {key: document[name] for key, name in _VERTEX_FIELDS.items() if document.get(name) is not None}
+        text = {"content": reference["content"]} if "content" in reference else {}
+        found.append({**named, **text})
+    return found
+
+
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
     """Remove pictures from a list of results. A picture is recognised by the `type` image and by its other keys."""
     images = [hit for hit in hits if hit.get("type") == "image"]
@@ -187,5 +203,6 @@ HIT_SHAPES: dict[str, Callable[[list[Object]], list[Object] | None]] = {
     "hits with an entity": _read_milvus,
     "passages of files": _read_openai_files,
     "passages of knowledge bases": _read_bedrock,
+    "references of Vertex AI Search": _read_vertex,
     "results among pictures": _leave_out_pictures,
 }

@@ -4,6 +4,7 @@ The readers of formats know where their calls hold results. This walk finds the 
 over in silence. It visits each list and object once.
 """
 
+import re
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from itertools import islice
@@ -24,6 +25,7 @@ from goodgain.logs.traces.tool_outputs.text_lists import is_url
 PASSAGE_KEYS = (
     *("ctxs", "retrievedcontexts", "retrievedpassages", "retrieveddocuments", "retrieveddocs", "retrievedchunks"),
     *(
+        "retrievedcontext",
         "retrievednodes",
         "retrievalresults",
         "retrievalcontext",
@@ -69,6 +71,10 @@ _PASSED_OVER = (NO_RESULTS - {"values"}) | {
 }
 #: Keys of parts of messages and of calls, which the formats read.
 _PARTS = {"content", "contents", "parts", "text", "toolcalls", "functioncall", "executedtools"}
+#: Fields of messages that hold no results apart from calls and their outputs, which the formats read.
+PLAIN_FIELDS = {"role", "content", "name", "tool_calls", "tool_call_id"}
+#: Keys of lists whose members may hold results, but are none.
+_NO_LISTS_OF_RESULTS = {"spans", "steps", "events", "turns", "runs", "calls", "toolcalls", "claims"}
 #: Words of keys that name judged documents, such as `gold_documents` and `reference_contexts`.
 _JUDGED_WORDS = {
     *(
@@ -89,13 +95,20 @@ _JUDGED_WORDS = {
 _SEARCHED_WORDS = {
     *("search", "searched", "searches", "retrieve", "retrieved", "retrieves", "retriever", "retrieval"),
 }
+#: What smolagents writes around the text that an agent's code printed.
+_AROUND_PRINTED = re.compile(r"\A\s*Execution logs:\n|\nLast output from code snippet:.*\Z", re.DOTALL)
+#: Keys of the outputs of tools and programs.
+_OUTPUT_KEYS = {
+    *("observation", "observations", "output", "outputs", "result", "tooloutput", "toolresult", "toolreturn"),
+    *("returnvalue", "stdout", "logs"),
+}
 #: Last words of keys with a question or query, and whole keys.
 _QUESTION_WORDS, _QUESTION_KEYS = {"question", "query", "questions", "queries"}, {"q", "input", "user_input"}
 #: Keys of messages, steps, calls, tools and requests: objects with such a key are not results.
 _NOT_OF_RESULTS = {
     *("role", "tool_calls", "toolCalls", "function", "parameters", "input_schema", "inputSchema", "arguments", "args"),
     *("tool_name", "tool_call_id", "toolCallId", "call_id", "tool_use_id", "action", "step", "thought", "observation"),
-    *("event", "method", "messages", "parts", "input"),
+    *("event", "method", "messages", "parts", "input", "inputs", "outputs"),
 }
 #: Keys of requests, and of results that keep their query.
 _QUERIES = {"query", "queries"}
@@ -136,10 +149,7 @@ class ResultList(NamedTuple):
     was_searched: bool  # a key around the list says so
     question: str  # the question or query beside the list
     is_judged: bool  # a key around the list says so: `gold_documents`
-
-    @property
-    def is_citations(self) -> bool:
-        return normalise_key(self.key) in CITATION_KEYS
+    is_citations: bool  # a key around the list says so
 
 
 def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope) -> Iterator[ResultList]:
@@ -158,7 +168,7 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope)
         value, place, way = todo.pop()
         if isinstance(value, str):
             text, value = value, parse_if_json(value)
-            if value is text and (found := _judge_text(text, place, way)) is not None:
+            if value is text and (found := _judge_text(text, place, way, scope)) is not None:
                 yield found
         if isinstance(value, dict):
             rows = _read_columns(value) if way.key and is_whole else None
@@ -169,16 +179,27 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope)
             question = (_find_question(value) if fields else "") or way.question
             todo += [(inner, (place, key), way.into(key, traits, question)) for key, inner, traits in reversed(fields)]
         elif isinstance(value, list):
-            if way.key and (found := _judge(value, value, place, way)) is not None:
+            found = _judge(value, value, place, way) if _may_name_results(way.key) else None
+            if found is None and scope == "everything":
+                found = _judge_column(value, place, way)
+            if found is not None:
                 yield found
-            elif is_whole:
+            if is_whole and (found is None or (scope == "everything" and not found.is_sure)):
                 inside = way.deeper()
                 numbers = range(len(value) - 1, -1, -1)
                 todo += [
                     (member, (place, number), inside)
                     for number, member in zip(numbers, reversed(value), strict=True)
-                    if member and isinstance(member, (dict, list)) and id(member) not in read
+                    if member
+                    and isinstance(member, (dict, list))
+                    and id(member) not in read
+                    and not (scope == "record" and _is_plain_message(member))
                 ]
+
+
+def _may_name_results(key: str) -> bool:
+    """Return whether a list under a key may be one of results. Lists of questions, steps and claims are none."""
+    return bool(key) and normalise_key(key) not in _NO_LISTS_OF_RESULTS and not _read_key(key).is_question
 
 
 def _may_hold_lists(value: Any, depth: int) -> bool:
@@ -191,6 +212,10 @@ def _may_hold_lists(value: Any, depth: int) -> bool:
     if isinstance(first, dict):
         return _may_be_result(tuple(first))
     return isinstance(first, str) and "://" in first
+
+
+def _is_plain_message(member: Any) -> bool:
+    return isinstance(member, dict) and "role" in member and member.keys() <= PLAIN_FIELDS
 
 
 @lru_cache(maxsize=1024)
@@ -207,9 +232,10 @@ def _may_be_result(keys: tuple[str, ...]) -> bool:
 def _has_key_of_conversation(keys: tuple[str, ...]) -> bool:
     """Return whether a key is of a message, a step, a call, a tool or a request.
 
-    A query is of a request, unless a URL and a title or text stand beside it: some results keep their query.
+    A query is of a request, unless a URL and a title or text stand beside it: some results keep their query. A question beside
+    its answer is of a record, unless a score shows that both were retrieved.
     """
-    if not _NOT_OF_RESULTS.isdisjoint(keys):
+    if not _NOT_OF_RESULTS.isdisjoint(keys) or ({"question", "answer"} <= {*keys} and "score" not in keys):
         return True
     fields = make_key_plan(keys).fields
     is_page = fields["url"] and (fields["title"] or fields["snippet"])
@@ -228,10 +254,14 @@ class _Way(NamedTuple):
     question: str = ""
     was_searched: bool = False
     is_judged: bool = False
+    is_cited: bool = False
 
     def into(self, key: str, traits: "_KeyTraits", question: str) -> "_Way":
+        if key.isdigit() and self.key:  # a row of a column, as pandas writes tables
+            key = self.key
         was_searched, is_judged = self.was_searched or traits.was_searched, self.is_judged or traits.is_judged
-        return _Way(key, self.depth + 1, question, was_searched, is_judged)
+        is_cited = traits.is_cited or (self.is_cited and not traits.was_searched)
+        return _Way(key, self.depth + 1, question, was_searched, is_judged, is_cited)
 
     def deeper(self) -> "_Way":
         return self._replace(depth=self.depth + 1)
@@ -252,6 +282,7 @@ class _KeyTraits(NamedTuple):
     is_judged: bool
     was_searched: bool
     is_question: bool
+    is_cited: bool
 
 
 @lru_cache(maxsize=4096)
@@ -259,8 +290,10 @@ def _read_key(key: str) -> _KeyTraits:
     words = snake_case(key).split("_") if len(key) <= _LONGEST_KEY else [""]
     is_question = words[-1] in _QUESTION_WORDS or "_".join(words) in _QUESTION_KEYS
     is_passed_over = "".join(words) in _PASSED_OVER
-    is_part, is_judged = "".join(words) in _PARTS, not _JUDGED_WORDS.isdisjoint(words)
-    return _KeyTraits(is_passed_over, is_part, is_judged, not _SEARCHED_WORDS.isdisjoint(words), is_question)
+    is_part, is_cited = "".join(words) in _PARTS, normalise_key(key) in CITATION_KEYS
+    is_judged = not _JUDGED_WORDS.isdisjoint(words) and words != ["reference"]  # what an answer refers to
+    was_searched = not _SEARCHED_WORDS.isdisjoint(words)
+    return _KeyTraits(is_passed_over, is_part, is_judged, was_searched, is_question, is_cited)
 
 
 def _select_fields(
@@ -271,7 +304,7 @@ def _select_fields(
         if isinstance(inner, (dict, list)):
             is_open = is_whole or way.depth < 1 or way.key in NOTE_KEYS or (way.depth < 3 and way.was_searched)
         else:
-            is_open = is_whole and isinstance(inner, str) and _may_hold_results(key, inner)
+            is_open = is_whole and isinstance(inner, str) and _may_hold_results(key, inner, scope)
         if not is_open or not inner or id(inner) in read:
             continue
         traits = _read_key(key)
@@ -279,23 +312,25 @@ def _select_fields(
             yield key, inner, traits
 
 
-def _may_hold_results(key: str, text: str) -> bool:
+def _may_hold_results(key: str, text: str, scope: Scope) -> bool:
     """Return whether a text may be a list of results: it begins like JSON, or its key says that it was searched for."""
     if text[:1] in ("[", "{"):
         return len(text) <= _LONGEST_JSON
-    return (
-        "\n" in text
-        and len(text) <= _LONGEST_TEXT
-        and (_read_key(key).was_searched or normalise_key(key) in PASSAGE_KEYS)
-    )
+    return "\n" in text and _is_of_search(key, scope, was_searched=_read_key(key).was_searched)
 
 
-def _judge_text(text: str, place: _Place, way: _Way) -> ResultList | None:
+def _is_of_search(key: str, scope: Scope, *, was_searched: bool) -> bool:
+    """Return whether a text under a key may be the results of a search. If everything is looked at, outputs may be too."""
+    name = normalise_key(key)
+    return was_searched or name in PASSAGE_KEYS or (scope == "everything" and name in _OUTPUT_KEYS)
+
+
+def _judge_text(text: str, place: _Place, way: _Way, scope: Scope) -> ResultList | None:
     """Return a text in a layout of results, or in Python's notation, under a key that says that it was searched for."""
-    if len(text) > _LONGEST_TEXT or not (way.was_searched or normalise_key(way.key) in PASSAGE_KEYS):
+    if len(text) > _LONGEST_TEXT or not _is_of_search(way.key, scope, was_searched=way.was_searched):
         return None
     try:
-        results = read_output(text, _write_place(place)).results
+        results = read_output(_AROUND_PRINTED.sub("", text), _write_place(place)).results
     except InputError:
         return None
     names = [name for result in results if (name := result.url or result.doc_id)]
@@ -328,11 +363,10 @@ def _judge(value: Any, members: list[Any], place: _Place, way: _Way) -> ResultLi
         return None
     if all(isinstance(member, str) for member in some):
         return _judge_texts(members, place, way)
-    objects = list(filter(_is_object, some))
+    objects = _unwrap_hits(list(filter(_is_object, some)))
     may_be_results = [member for member in objects if _may_be_result(tuple(member))]
     if 2 * len(may_be_results) < len(some) or any(map(_is_of_conversation, objects)):
         return None
-    objects = _unwrap_hits(objects)
     results = list(map(_read_member, objects))
     holds_passages = way.was_searched or normalise_key(way.key) in PASSAGE_KEYS
     named = [member for member, result in zip(objects, results, strict=True) if _names_document(member, result)]
@@ -369,12 +403,45 @@ def _judge_texts(texts: list[str], place: _Place, way: _Way) -> ResultList | Non
     return None
 
 
+def _judge_column(members: list[Any], place: _Place, way: _Way) -> ResultList | None:
+    """Return ids under a key such as `retrieved_doc_ids`, or the passages of several questions in one column of a table."""
+    if members and all(isinstance(member, list) for member in members):
+        texts = [text for member in members for text in member]
+        is_texts = all(isinstance(text, str) for text in texts[:_MOST_JUDGED])
+        return _judge_texts(texts, place, way) if texts and is_texts else None
+    some = members[:_MOST_JUDGED]
+    are_ids = bool(some) and all(isinstance(name, str) and name and " " not in name for name in some)
+    is_context = (
+        bool(way.question)
+        and place[1] == way.key
+        and normalise_key(way.key) == "context"
+        and any(map(_is_passage, some))
+    )
+    if is_context:
+        return _make_list([{"snippet": text} for text in members], [], place, way, is_sure=True)
+    if way.was_searched and are_ids and snake_case(way.key[:_LONGEST_KEY]).endswith("_ids"):
+        return _make_list(members, members[:_MOST_NAMED], place, way, is_sure=True)
+    return None
+
+
+def _is_passage(text: Any) -> bool:
+    return isinstance(text, str) and " " in text
+
+
 def _make_list(value: Any, names: list[str], place: _Place, way: _Way, *, is_sure: bool) -> ResultList:
     """Return a list of results. Judged documents, such as gold documents, are never sure to be results of a search."""
     was_searched = way.was_searched and not way.is_judged
     is_sure = is_sure and not way.is_judged
     return ResultList(
-        way.key, _write_place(place), value, tuple(names), is_sure, was_searched, way.question, way.is_judged
+        way.key,
+        _write_place(place),
+        value,
+        tuple(names),
+        is_sure,
+        was_searched,
+        way.question,
+        way.is_judged,
+        way.is_cited,
     )
 
 
@@ -408,7 +475,8 @@ def _is_of_conversation(member: Object) -> bool:
     """Return whether an object is a message, a step, a call, a tool or a request."""
     names = member.get("id") if member.get("lc") == 1 else member.get("type")
     kind = names[-1] if isinstance(names, list) and names else names
-    is_kind = isinstance(kind, str) and (kind in _SPEAKERS or CALL_TYPE.search(kind) or "Message" in kind)
+    is_call = isinstance(kind, str) and kind != "tool_reference" and CALL_TYPE.search(kind) is not None
+    is_kind = isinstance(kind, str) and (is_call or kind in _SPEAKERS or "Message" in kind)
     return bool(is_kind) or _has_key_of_conversation(tuple(member))
 
 
