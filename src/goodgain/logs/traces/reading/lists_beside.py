@@ -9,12 +9,15 @@ Such a list lies beside the messages of a conversation, in metadata, or in the a
 The option `tools=` decides otherwise: a list whose key it names is a search.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 import orjson
 
 from goodgain.errors import InputError, count_of
+from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.model import UNANSWERED, Holder, Step, ToolCall, Trace
 from goodgain.logs.traces.reading.read_options import ReadOptions
@@ -22,36 +25,39 @@ from goodgain.logs.traces.reading_summary import Summary
 from goodgain.logs.traces.tool_outputs.unread_lists import NOTE_KEYS, ResultList, Scope, find_result_lists
 from goodgain.options import spell
 
+#: What differs between the addresses of one page.
+_BEFORE_HOST = re.compile(r"\Ahttps?://(?:www\.)?", re.IGNORECASE)
 #: A limit against malicious logs: how many documents of a list are looked for in the outputs of tools.
 _MOST_NAMES = 100
 
 
-class _Found(NamedTuple):
-    list: ResultList
+class _ListBeside(NamedTuple):
+    results: ResultList
     holder: Holder
     is_named: bool  # `tools=` names the key of the list
 
 
 def settle_lists_beside(trace: Trace, options: ReadOptions, summary: Summary, *, has_search: bool) -> None:
     """Add a call for each list of results that is a search. Report the other lists."""
-    found = list(_find_lists(trace, options, is_whole=not has_search))
-    if not found:
+    lists = list(_find_lists(trace, options, is_whole=not has_search))
+    if not lists:
         return
 
-    chosen = [one for one in found if one.is_named]
-    if not has_search and not chosen and options.tool_rule.has_default_rule:
-        chosen = _choose_searches(found)
-    for one in reversed(chosen):  # each is put first in its step
-        _add_search(trace, one)
-    if not chosen and not has_search:
-        chosen = _add_cited_search(trace, found, options)
+    by_name = options.tool_rule.has_default_rule
+    searches = [beside for beside in lists if beside.is_named]
+    if not has_search and not searches and by_name:
+        searches = _choose_searches(lists)
+    for beside in reversed(searches):  # each is put first in its step
+        _add_search(trace, beside)
+    if not searches and not has_search:
+        searches = _add_cited_search(trace, lists, options)
 
-    others = [one.list for one in found if one not in chosen and not one.list.is_citations]
-    if options.tool_rule.has_default_rule:
-        _report_lists(trace, others, summary, has_search=has_search or bool(chosen))
+    others = [beside.results for beside in lists if beside not in searches and not beside.results.is_citations]
+    if by_name:
+        _report_lists(trace, others, summary, has_search=has_search or bool(searches))
 
 
-def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterator[_Found]:
+def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterator[_ListBeside]:
     """Yield each list once, in the order of the conversation. The lists of the record belong to its last turn."""
     if is_whole and not trace.holders and _holds_only_messages(trace.record):
         return
@@ -64,11 +70,13 @@ def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterat
     call_ids = {call.call_id for turn in trace.turns for call in turn.calls if call.call_id}
     places = set()
     for holder in holders:
-        for one in find_result_lists(holder.value, holder.at, read, scope):
-            answers_calls = bool(one.names) and call_ids.issuperset(one.names)
-            if one.at not in places and not answers_calls:
-                places.add(one.at)
-                yield _Found(one, holder, options.tool_rule.find(one.key) == "search")
+        for results in find_result_lists(holder.value, holder.at, read, scope):
+            answers_calls = bool(results.names) and call_ids.issuperset(results.names)
+            if results.at in places or answers_calls:
+                continue
+            places.add(results.at)
+            is_named = options.tool_rule.find(results.key) == "search"
+            yield _ListBeside(results, holder, is_named)
 
 
 def _holds_only_messages(record: Any) -> bool:
@@ -98,57 +106,61 @@ def _collect_read_values(trace: Trace) -> set[int]:
     return read
 
 
-def _choose_searches(found: list[_Found]) -> list[_Found]:
+def _choose_searches(lists: list[_ListBeside]) -> list[_ListBeside]:
     """Return the lists that are searches according to the log, without copies."""
-    searched = [
-        one
-        for one in found
-        if one.list.is_sure and not one.list.is_citations and (one.list.was_searched or one.list.question)
-    ]
-    chosen: list[_Found] = []
-    for one in sorted(searched, key=lambda one: -len(one.list.names)):
-        if not any(_is_copy(one, other) for other in chosen):
-            chosen.append(one)
-    chosen.sort(key=found.index)
+    searched = [beside for beside in lists if _was_searched(beside.results)]
+    chosen: list[_ListBeside] = []
+    for beside in sorted(searched, key=lambda beside: -len(beside.results.names)):
+        if not any(_is_copy(beside, other) for other in chosen):
+            chosen.append(beside)
+    chosen.sort(key=lists.index)
 
-    by_holder: dict[int, _Found] = {}
-    for one in chosen:
-        other = by_holder.setdefault(id(one.holder.value), one)
-        if other is not one:
-            keys = [other.list.key, one.list.key]
+    by_holder: dict[int, _ListBeside] = {}
+    for beside in chosen:
+        other = by_holder.setdefault(id(beside.holder.value), beside)
+        if other is not beside:
+            keys = [other.results.key, beside.results.key]
             raise InputError(
-                f"{format_place(one.list.at)}: the record has two lists of results, {keys[0]!r} and {keys[1]!r}, and no call of "
-                f"a search. Name the lists that are searches with {spell('tools', keys)}"
+                f"{format_place(beside.results.at)}: the record has two lists of results, {keys[0]!r} and {keys[1]!r}, and no "
+                f"call of a search. Name the lists that are searches with {spell('tools', keys)}"
             )
     return chosen
 
 
-def _is_copy(one: _Found, other: _Found) -> bool:
+def _was_searched(results: ResultList) -> bool:
+    says_so = results.was_searched or bool(results.question)
+    return results.is_sure and not results.is_citations and says_so
+
+
+def _is_copy(beside: _ListBeside, other: _ListBeside) -> bool:
     """Return whether all documents of a list are in another list. The lists of two messages are two searches."""
-    may_repeat = one.holder.is_state or other.holder.is_state or one.holder.value is other.holder.value
-    return may_repeat and bool(one.list.names) and set(one.list.names) <= set(other.list.names)
+    may_repeat = beside.holder.is_state or other.holder.is_state or beside.holder.value is other.holder.value
+    names = set(beside.results.names)
+    return may_repeat and bool(names) and names <= set(other.results.names)
 
 
-def _add_search(trace: Trace, one: _Found, output: Any = None, remedy: str = "") -> None:
+def _add_search(trace: Trace, beside: _ListBeside, output: Any = None, remedy: str = "") -> None:
     """Add a list as a call to the step that its holder belongs to, else to a new first step of the turn."""
-    held = one.list
+    results = beside.results
     call = ToolCall(
-        held.key, held.at, is_search=True, queries=(held.question,) if held.question else (), remedy=remedy,
-        output=held.value if output is None else output,
+        results.key, results.at, is_search=True, queries=(results.question,) if results.question else (), remedy=remedy,
+        output=results.value if output is None else output,
     )  # fmt: skip
-    turn = trace.turns[min(max(one.holder.turn, 1), len(trace.turns)) - 1]
-    step = next((step for step in turn.steps if step is one.holder.step), None)
+
+    turn = trace.turns[min(max(beside.holder.turn, 1), len(trace.turns)) - 1]
+    step = next((step for step in turn.steps if step is beside.holder.step), None)
     if step is None and not (turn.steps and turn.steps[0].is_beside):
         turn.steps.insert(0, Step(is_beside=True))
     (step or turn.steps[0]).calls.insert(0, call)
-    trace.unknown = tuple(item for item in trace.unknown if not f"{held.at}/".startswith(f"{item.at}/"))
+
+    trace.unknown = tuple(item for item in trace.unknown if not f"{results.at}/".startswith(f"{item.at}/"))
 
 
-def _add_cited_search(trace: Trace, found: list[_Found], options: ReadOptions) -> list[_Found]:
+def _add_cited_search(trace: Trace, lists: list[_ListBeside], options: ReadOptions) -> list[_ListBeside]:
     """Add a search without results for an answer with citations. With `citations=True`, the citations are its results."""
-    cited = [one for one in found if one.list.is_citations and one.list.is_sure]
-    others = [one for one in found if not one.list.is_citations]
-    if not cited or others or trace.unknown or not options.tool_rule.has_default_rule:
+    cited = [beside for beside in lists if beside.results.is_citations and beside.results.is_sure]
+    has_others = any(not beside.results.is_citations for beside in lists)
+    if not cited or has_others or trace.unknown or not options.tool_rule.has_default_rule:
         return []
     remedy = f"the log has only the citations of the answer: count them as results with {spell('citations', True)}"
     _add_search(trace, cited[0], None if options.citations else UNANSWERED, remedy)
@@ -157,23 +169,27 @@ def _add_cited_search(trace: Trace, found: list[_Found], options: ReadOptions) -
 
 def _report_lists(trace: Trace, lists: list[ResultList], summary: Summary, *, has_search: bool) -> None:
     texts = list(collect_texts(trace)) if lists else []
-    unknown = [item.at for item in trace.unknown]
-    for one in lists:
-        unreturned = [name for name in one.names[:_MOST_NAMES] if not is_in(name, texts)]
-        place = format_place(one.at)
-        if has_search and one.is_sure and unreturned:
-            summary.count("documents_beside", f"{place} (key {one.key!r})", len(unreturned))
-        elif has_search or (one.names and not unreturned) or any(one.at.startswith(f"{at}/") for at in unknown):
+    unknown_places = [item.at for item in trace.unknown]
+    for results in lists:
+        unreturned = [name for name in results.names[:_MOST_NAMES] if not is_in(name, texts)]
+        place = format_place(results.at)
+        if has_search:
+            if results.is_sure and unreturned:
+                summary.count("documents_beside", f"{place} (key {results.key!r})", len(unreturned))
             continue
-        elif one.is_sure:
-            number = len(one.value)
+
+        is_returned = bool(results.names) and not unreturned
+        is_told = any(results.at.startswith(f"{at}/") for at in unknown_places)
+        if is_returned or is_told:
+            continue
+        if results.is_sure:
             raise InputError(
-                f"{place}: {count_of(number, 'object looks', 'objects look')} like results, but the log has no search, and no "
-                f"question beside them. If they are results of a search, pass {spell('tools', [one.key])}; else name the "
-                f"search tools with {spell('tools')}"
+                f"{place}: {count_of(len(results.value), 'object looks', 'objects look')} like results, but the log has no "
+                f"search, and no question beside them. If they are results of a search, pass {spell('tools', [results.key])}; "
+                f"else name the search tools with {spell('tools')}"
             )
-        elif not trace.unknown:
-            summary.count("doubtful_lists", f"{place} (key {one.key!r})")
+        if not unknown_places:
+            summary.count("doubtful_lists", f"{place} (key {results.key!r})")
 
 
 def collect_texts(trace: Trace, *, without: str = "") -> Iterator[str]:
@@ -183,7 +199,9 @@ def collect_texts(trace: Trace, *, without: str = "") -> Iterator[str]:
         for value in (call.arguments, call.output, call.spare, call.opened):
             if isinstance(value, str):
                 yield value.replace("\\/", "/")
-            elif isinstance(value, (list, dict, tuple)):
+                if "\\u" in value:
+                    value = parse_if_json(value)
+            if isinstance(value, (list, dict, tuple)):
                 try:
                     yield orjson.dumps(value, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
                 except TypeError:  # nested too deep
@@ -191,4 +209,11 @@ def collect_texts(trace: Trace, *, without: str = "") -> Iterator[str]:
 
 
 def is_in(name: str, texts: Iterable[str]) -> bool:
-    return any(name.rstrip("/") in text for text in texts)
+    """Return whether a text has the name of a document, whatever the scheme of an address and its percent encoding.
+
+    >>> is_in("https://www.a.example/D%C3%BCne/", ["see http://a.example/D\u00fcne"])
+    True
+    """
+    short = _BEFORE_HOST.sub("", name).rstrip("/")
+    spellings = {short, unquote(short)}
+    return any(spelling in text for text in texts for spelling in spellings)
