@@ -78,7 +78,7 @@ def test_every_declared_option_is_shared_by_two_functions_or_commands() -> None:
 
 
 #: Options with choices that the other calls of the next test do not take.
-EXPERIMENT_ONLY = ("leave_out", "incomplete", "correction", "correct_over")
+EXPERIMENT_ONLY = ("leave_out", "incomplete", "no_good", "correction", "correct_over")
 
 
 @pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.choices])

@@ -79,6 +79,8 @@ _INCOMPLETE = (
     "In a comparison, queries with `completed` 0 in {outcomes}: keep uses their results, zero counts them as queries "
     "without a search, absent leaves them out."
 )
+_NO_GOOD = "Queries without a document that is good for a measure: keep counts the measure's own value, absent leaves them out."
+_NO_GOOD_DETAIL = "Each measure's own threshold counts. SRR and measures that need no label keep these queries."
 _BOUNDS = "Also give bounds of each value: every unjudged result has the label 0, or the largest label."
 _NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have no bounds."
 _OF_MEASURES = (
@@ -92,6 +94,7 @@ SCORING = (
     Option("provider", _PROVIDER, detail="None: goodgain computes the measures, or ir_measures chooses a provider."),
     _choose("missing", ("zero", "absent"), _MISSING),
     _choose("incomplete", ("keep", "zero", "absent"), _INCOMPLETE),
+    _choose("no_good", ("keep", "absent"), _NO_GOOD, _NO_GOOD_DETAIL),
     Option("bounds", _BOUNDS, bool, default=False, detail=_NO_BOUNDS),
 )
 _OF_SEARCHES = "RepeatedQueries needs it. For several systems give one table, or a list with a table per system."

@@ -50,7 +50,7 @@ _comparison_options = shared.join_options(
     ),
     shared.declared_option("groups"),
     shared.declared_option("outcomes", "Each column of numbers is one more measure."),
-    shared.declared_options("missing", "incomplete"),
+    shared.declared_options("missing", "incomplete", "no_good"),
     shared.declared_option("queries", "--comment and --plot show questions in place of ids."),
     shared.declared_option("results", "--comment shows the searches of the query that changed most.", multiple=True),
     shared.declared_option("costs", "--comment shows what each system spends.", multiple=True),

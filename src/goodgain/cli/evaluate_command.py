@@ -79,7 +79,7 @@ junit_option = shared.file_option(
 @shared.declared_option("results", "For RepeatedQueries.")
 @shared.declared_option("costs", "For AreaOver and ValueAt.", multiple=True)
 @shared.declared_option("lengths", "For EU, nEU, TBG and U.")
-@shared.declared_options("missing", "order", "seed", "resamples", "alpha")
+@shared.declared_options("missing", "no_good", "order", "seed", "resamples", "alpha")
 @shared.reading_options
 def evaluate(given: shared.Given) -> None:
     """Score one or more runs on measures of goodgain and ir_measures.

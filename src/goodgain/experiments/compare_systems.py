@@ -18,6 +18,7 @@ from goodgain.formats import read_run
 from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.names import Measures, parse_measures
 from goodgain.measures.scores import Scores
+from goodgain.measures.thresholds import find_queries_without_good
 from goodgain.options import CORRECTIONS, SCORING, STATISTICS, spell
 from goodgain.scoring.kept import KeyedBy, by_content
 from goodgain.scoring.opened import Opened, find_name
@@ -90,7 +91,10 @@ def _compare(
         scored[name] = question.finish_run(opened.qrels, run, scores[name], baseline, left_out, nothing)
     label = find_largest_label(opened.qrels.frame)
     shared = None if question.has_labels else _find_shared(question, opened, incomplete)
-    return compare_scores(question, query_ids, scored, baseline, notices, unread, incomplete, label, shared, next_step)
+    without_good = find_queries_without_good(question.asked, opened.qrels.frame, query_ids)
+    return compare_scores(
+        question, query_ids, scored, baseline, notices, unread, incomplete, label, without_good, shared, next_step
+    )
 
 
 def _find_shared(question: Question, opened: Opened, incomplete: Mapping[str, pl.Series]) -> SharedResults:

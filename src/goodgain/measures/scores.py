@@ -334,6 +334,38 @@ def leave_out_queries(of: Scores, query_ids: pl.Series, measures: Sequence[ir_me
     return average_values(kept, measures)
 
 
+def leave_out_no_good(
+    of: Scores, without_good: Mapping[str, pl.Series], measures: Sequence[ir_measures.Measure]
+) -> Scores:
+    """Return the scores without values of a measure for the queries in `without_good`, which maps measures to query ids."""
+    if not without_good:
+        return replace(of, signature=of.signature | {"no_good": "absent"})
+
+    def set_to_null(values: pl.DataFrame) -> pl.DataFrame:
+        known = {
+            name: ~pl.col("query_id").is_in(ids.implode())
+            for name, ids in without_good.items()
+            if name in values.columns
+        }
+        return values.with_columns(pl.when(is_kept).then(name).alias(name) for name, is_kept in known.items())
+
+    lacking = pl.concat(
+        ids.to_frame("query_id").with_columns(measure=pl.lit(name)) for name, ids in without_good.items()
+    )
+    is_lacking = lacking.with_columns(is_lacking=pl.lit(True))
+    classic = of._classic.join(is_lacking, on=["query_id", "measure"], how="left", maintain_order="left")
+    classic = classic.with_columns(pl.when(pl.col("is_lacking").is_null()).then("value")).drop("is_lacking")
+    kept = replace(
+        of,
+        _ours=set_to_null(of._ours),
+        _classic=classic,
+        _raised=None if of._raised is None else set_to_null(of._raised),
+        replicates=tuple(leave_out_no_good(run, without_good, measures) for run in of.replicates),
+        signature=of.signature | {"no_good": "absent"},
+    )
+    return average_values(kept, measures)
+
+
 def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
     by_measure = {name: values for (name,), values in of.per_query.group_by("measure")}
     none = of.per_query.clear()

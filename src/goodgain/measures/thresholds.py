@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import ir_measures
 import polars as pl
 
 from goodgain.errors import count_of, notice
-from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure
+from goodgain.measures.declaration import DEFAULT_REL, IterationMeasure, SessionMeasure, find_meaning
 from goodgain.measures.names import is_computed_here
 from goodgain.options import spell
 
@@ -23,6 +24,49 @@ _NO_LABEL = "no label of the qrels reaches the threshold"
 def find_thresholds(measures: Iterable[ir_measures.Measure]) -> list[float]:
     """Return the sorted thresholds of measures of iterations. If no such measure has a threshold, return the default threshold."""
     return sorted({measure.rel for measure in _find_using(measures)}) or [DEFAULT_REL]
+
+
+#: The smallest number above 0: measures such as nDCG give gain to each label above 0.
+_ABOVE_0 = math.ulp(0.0)
+
+
+def find_queries_without_good(
+    measures: Iterable[ir_measures.Measure], qrels: pl.DataFrame, query_ids: pl.Series
+) -> dict[str, pl.Series]:
+    """Return the judged queries that have no good document for a measure, by its own threshold.
+
+    Measures for which no document is good or bad are left out, and measures for which each query has a good document.
+    """
+    largest = query_ids.to_frame("query_id").join(
+        qrels.group_by("query_id").agg(pl.col("relevance").max()), on="query_id", how="left"
+    )
+    found = {}
+    for measure in measures:
+        threshold = _find_own_threshold(measure)
+        if threshold is not None:
+            has_good = (pl.col("relevance") >= threshold).fill_null(False)
+            found[str(measure)] = largest.filter(~has_good).get_column("query_id")
+    return {name: queries for name, queries in found.items() if len(queries)}
+
+
+def _find_own_threshold(measure: ir_measures.Measure) -> float | None:
+    """Return the smallest label that is good for a measure; None if the measure does not look for good documents.
+
+    >>> from goodgain.measures.names import parse_measures
+    >>> [_find_own_threshold(measure) for measure in parse_measures("nCG P(rel=3)@5 SRR Judged@5 NumRet")]
+    [2.0, 3, None, None, None]
+    """
+    if isinstance(measure, SessionMeasure) and measure.inner is not None:
+        return _find_own_threshold(measure.inner)
+    declared = find_meaning(measure)
+    if not declared.needs_labels:
+        return None
+    if isinstance(measure, IterationMeasure):
+        return measure.rel if declared.uses_rel else None
+    threshold = _find_rel(measure)
+    if threshold is None and declared.name not in ("", "Judged") and declared.better == "up":
+        return _ABOVE_0
+    return threshold
 
 
 def _find_using(measures: Iterable[ir_measures.Measure]) -> list[IterationMeasure]:

@@ -37,8 +37,8 @@ from goodgain.measures.bounds import find_largest_label
 from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.ledger_values import check_along_iterations, tabulate_ledger
 from goodgain.measures.names import Measures, add_counts, parse_measures
-from goodgain.measures.scores import Scores, average_scores, leave_out_absent
-from goodgain.measures.thresholds import find_thresholds, warn_of_labels
+from goodgain.measures.scores import Scores, average_scores, leave_out_absent, leave_out_no_good
+from goodgain.measures.thresholds import find_queries_without_good, find_thresholds, warn_of_labels
 from goodgain.measures.without_labels import (
     NEXT_STEP,
     list_measures_without_labels,
@@ -241,6 +241,8 @@ class Scoring:
             averaged = average_scores(of_runs, measures, missing=missing)
             if missing == "absent":
                 averaged = sign_queries_of_means(averaged, measures, self.opened.qrels.judgments)
+            if self._options["no_good"] == "absent":
+                averaged = leave_out_no_good(averaged, self.find_queries_without_good(measures), measures)
             scores[system] = averaged
         return scores
 
@@ -265,6 +267,10 @@ class Scoring:
         """Raise `InputError` if there are no labels. `analysis` names what needs them."""
         if not self.has_labels:
             raise InputError(f"{analysis} needs relevance labels, and there are none. {NEXT_STEP}")
+
+    def find_queries_without_good(self, measures: Sequence[ir_measures.Measure]) -> dict[str, pl.Series]:
+        qrels = self.opened.qrels
+        return find_queries_without_good(measures, qrels.frame, qrels.query_ids)
 
     # Notices
 

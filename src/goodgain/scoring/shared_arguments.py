@@ -62,6 +62,7 @@ class CurveOptions(CountingOptions, StatisticsOptions, total=False):
 
 class ScoresOptions(ReportOptions, StatisticsOptions, total=False):
     missing: str
+    no_good: str
     bounds: bool
     results: Any
     costs: Any

@@ -53,6 +53,7 @@ SCORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = READ | {
     "bounds": ({}, {"bounds": True}),
     "groups": ({"groups": GROUPS}, {"groups": GROUPS.with_columns(group=pl.lit("one"))}),
     "missing": ({}, {"missing": "absent"}),
+    "no_good": ({}, {"no_good": "absent"}),
     "columns": ({}, {"columns": {"turn": "iteration"}}),
     "documents": (CHUNKS, {"documents": {"a#1": "a"}}),
     "documents_of": (CHUNKS, CHUNKS | {"documents_of": "run"}),

@@ -27,6 +27,7 @@ from goodgain.measures.good_gain import NumIter
 from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_null_rule, is_null_without_search, needs_results, parse_measure
 from goodgain.measures.scores import Scores, find_values
+from goodgain.measures.thresholds import find_queries_without_good
 from goodgain.options import DOCUMENTS, OPTIONS, spell
 
 #: In version 1, EvidenceRecall counted documents with labels from 2, and measures that need results were 0 without results.
@@ -102,6 +103,7 @@ def read_baseline(
     order: str,
     missing: str = "zero",
     incomplete: str = "keep",
+    no_good: str = "keep",
 ) -> Scores:
     """Read a baseline file. Raise `InputError` if the file has other qrels or options, or lacks a measure."""
     path = make_path(path, spell("baseline_file"))
@@ -133,13 +135,13 @@ def read_baseline(
             f"{path}: was made with other qrels (digest {signature.get('qrels')}, now {qrels.digest}). Write it again with these "
             "qrels."
         )
-    here = {"incomplete": incomplete} | ({"order": order} if "order" in signature else {})
+    here = {"incomplete": incomplete, "no_good": no_good} | ({"order": order} if "order" in signature else {})
     here |= {"missing": missing} if {"replicates", "missing"} & {*signature} or about.absent_from_run else {}
     _check_options(path, signature, here)
     is_older = about.goodgain_baseline < _VERSION and "urls" in qrels.documents  # version 1 did not join addresses
     ids = {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
     _check_options(path, {**({"urls": "keep"} if is_older else {}), **signature}, ids)
-    _check_rows(rows, known, about.rows, qrels, label=str(path))
+    _check_rows(rows, known, about.rows, qrels, no_good=no_good, label=str(path))
     lacking = [name for name in map(str, measures) if name not in known]
     if lacking:
         raise InputError(f"{path}: has no values of {', '.join(lacking)}. Write it again with these measures.")
@@ -152,6 +154,8 @@ def read_baseline(
     if not about.has_rule_without_search and len(queries.not_searched):
         _check_rule_without_search(path, measures)
     rules = {str(measure): find_null_rule(measure) for measure in measures}
+    if no_good == "absent":
+        rules = {name: rule or "a query has no good document" for name, rule in rules.items()}
     means = {
         name: average_queries(of.get_column("value"), null_if=rules.get(name, ""))
         for (name,), of in values.group_by("measure")
@@ -220,7 +224,9 @@ def _find_provider(signature: Mapping[str, Any], measure: str) -> str:
     return next((provider for provider, _, names in parts if measure in names.split("+")), "goodgain")
 
 
-def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Qrels, *, label: str) -> None:
+def _check_rows(
+    rows: pl.DataFrame, measures: list[str], expected: int, qrels: Qrels, *, no_good: str, label: str
+) -> None:
     """Raise `InputError` if the file lacks a row, or has a row that `write_baseline` cannot have written."""
     value, measure = nw.col("value"), nw.col("measure")
     problems: list[Problem] = [
@@ -237,7 +243,12 @@ def _check_rows(rows: pl.DataFrame, measures: list[str], expected: int, qrels: Q
         if declared is None:
             continue
         if not find_null_rule(parsed) and not needs_results(parsed):
-            problems.append(((measure == name) & value.is_null(), f"has no value of {name}"))
+            lacks_value = (measure == name) & value.is_null()
+            if no_good == "absent":
+                without_good = find_queries_without_good([parsed], qrels.frame, qrels.query_ids)
+                left_out = [query_id for ids in without_good.values() for query_id in ids]
+                lacks_value &= ~nw.col("query_id").is_in(left_out)
+            problems.append((lacks_value, f"has no value of {name}"))
         ends = {"max gain": find_largest_label(qrels.frame), "": float("inf")}
         least, most = (ends[end] if end in ends else float(end) for end in declared.bounds)
         is_beyond = (value < least - _ROUNDING) | (value > most + _ROUNDING)

@@ -23,6 +23,7 @@ from goodgain.analysis.comparing.comparison_notes import (
     describe_stops,
     describe_unjudged_queries,
     describe_verdicts,
+    describe_verdicts_on_no_good,
 )
 from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.corrections import Matrices
@@ -51,7 +52,7 @@ from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter
-from goodgain.measures.scores import Scores, average_scores, sign_reading
+from goodgain.measures.scores import Scores, average_scores, leave_out_no_good, sign_reading
 from goodgain.statistics.statistical_tests import Matrix, lacks_signs
 
 _VALUES = ("query_id", "measure", "system", "value")
@@ -96,10 +97,26 @@ def compare_scores(
     unread: Mapping[str, Unread],
     incomplete: Mapping[str, pl.Series],
     largest_label: float,
+    without_good: Mapping[str, pl.Series],
     shared: SharedResults | None,
     next_step: str,
 ) -> Comparison:
-    """Compare systems by their scores on the judged queries. `of_baseline_file` has the scores of the baseline file."""
+    """Compare systems by their scores on the judged queries. `of_baseline_file` has the scores of the baseline file.
+
+    `without_good` maps measures to the queries without a good document.
+    """
+    all_values = None
+    if question.no_good == "absent":
+        scores_of_all = _average_runs(
+            question, {name: run.scores for name, run in runs.items()}, of_baseline_file, question.missing
+        )
+        all_values, _ = _stack_values(question, scores_of_all, of_baseline_file, query_ids)
+        runs = {
+            name: run._replace(scores=leave_out_no_good(run.scores, without_good, question.needed))
+            for name, run in runs.items()
+        }
+        if of_baseline_file is not None:
+            of_baseline_file = leave_out_no_good(of_baseline_file, without_good, question.needed)
     scores_of_runs = {name: run.scores for name, run in runs.items()}
     scores = _average_runs(question, scores_of_runs, of_baseline_file, question.missing)
     few_shared = _describe_few_shared(question, scores)
@@ -149,7 +166,8 @@ def compare_scores(
             *_list_absent(comparison, scores_of_runs, of_baseline_file, unread),
             *(notice for notice in notices_on_inputs if notice.kind not in REASONS),
             *few_shared,
-            *_list_misleading(comparison, matrices, incomplete),
+            *_list_verdicts_on_no_good(comparison, without_good, all_values),
+            *_list_misleading(comparison, matrices, incomplete, without_good),
         ]
     )
     for doubt in notices:
@@ -206,8 +224,31 @@ def _list_absent(
     return notices
 
 
+def _list_verdicts_on_no_good(
+    comparison: Comparison, without_good: Mapping[str, pl.Series], all_values: pl.DataFrame | None
+) -> Iterator[GoodgainNotice]:
+    """Yield a notice if the other value of `no_good` changes a verdict. `all_values` has the values with `keep`."""
+    if not without_good:
+        return
+    question, query_ids = comparison.question, comparison.query_ids
+    matrices = dict(comparison.matrices)
+    if all_values is not None:
+        matrices |= arrange_values(all_values, without_good, question.systems, query_ids)
+    else:
+        for measure, queries in without_good.items():
+            matrices[measure] = np.where(query_ids.is_in(queries.implode()).to_numpy(), np.nan, matrices[measure])
+    if question.uses_holm:  # the verdicts of other measures cannot change
+        matrices = {measure: matrices[measure] for measure in without_good}
+    nothing = question.find_nothing(query_ids, comparison.scores)
+    pairs = question.decide({None: question.select_tested(matrices)}, {None: nothing}, comparison.scores)
+    yield from describe_verdicts_on_no_good(comparison.pairs, pairs, question.no_good)
+
+
 def _list_misleading(
-    comparison: Comparison, matrices: Mapping[str, Matrix], incomplete: Mapping[str, pl.Series]
+    comparison: Comparison,
+    matrices: Mapping[str, Matrix],
+    incomplete: Mapping[str, pl.Series],
+    without_good: Mapping[str, pl.Series],
 ) -> Iterator[GoodgainNotice]:
     """Yield notices on numbers that may mislead: means over other queries, other ends, low counts, and repeated runs."""
     question, query_ids, scores = comparison.question, comparison.query_ids, comparison.scores
@@ -226,6 +267,8 @@ def _list_misleading(
         yield from describe_unjudged_queries(comparison.systems, judged, judged + count_unjudged(scores))
     for measure in question.asked:
         lacks_value = ~np.isfinite(matrices[str(measure)])
+        if question.no_good == "absent" and str(measure) in without_good:
+            lacks_value &= ~query_ids.is_in(without_good[str(measure)].implode()).to_numpy()
         yield from describe_left_out(measure, lacks_value & ~left_out, searched, systems)
     if comparison.outcomes is not None:
         for outcome in comparison.outcomes.columns[2:]:

@@ -137,26 +137,48 @@ def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterat
 
 def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNotice:
     """Return a note on verdicts that rest on queries absent from a run. `without` has the pairs computed without absent queries."""
-    key = ["measure", "system", "against"]
-    both = pairs.select(*key, "verdict").join(without.select(*key, other="verdict"), on=key, maintain_order="left")
-    changed = both.filter(pl.col("verdict").ne_missing(pl.col("other")))
+    changed = _find_changed(pairs, without)
     if changed.is_empty():
         same = "With and without the queries absent from a run, no verdict is better or worse."
-        if {*both.get_column("verdict")} & {*DECIDED}:
+        if {*pairs.get_column("verdict")} & {*DECIDED}:
             same = "No verdict rests on the queries absent from a run: without them each verdict stays the same."
         return GoodgainNotice("verdicts_on_absent_queries", same, minor=True)
 
+    remedy = f"{spell('missing', 'absent')} leaves such queries out."
+    return GoodgainNotice(
+        "verdicts_on_absent_queries",
+        f"Verdicts that rest on queries absent from a run: {_list_changed(changed, 'without')}. {remedy}",
+    )
+
+
+def describe_verdicts_on_no_good(pairs: pl.DataFrame, others: pl.DataFrame, no_good: str) -> Iterator[GoodgainNotice]:
+    """Yield a notice if verdicts depend on queries without a good document. `others` has the pairs with the other `no_good`."""
+    changed = _find_changed(pairs, others)
+    if changed.is_empty():
+        return
+    remedy = f"{spell('no_good', 'absent')} leaves such queries out."
+    if no_good == "absent":
+        remedy = f"{spell('no_good', 'keep')} counts such queries."
+    examples = _list_changed(changed, "without" if no_good == "keep" else "with")
+    text = f"Verdicts that depend on queries without a good document: {examples}. {remedy}"
+    yield GoodgainNotice("verdicts_on_queries_without_good", text)
+
+
+def _find_changed(pairs: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """Return measure, system, against, verdict and the other verdict of the pairs in which the two differ."""
+    key = ["measure", "system", "against"]
+    both = pairs.select(*key, "verdict").join(others.select(*key, other="verdict"), on=key, maintain_order="left")
+    return both.filter(pl.col("measure").is_in([*others["measure"]]), pl.col("verdict").ne_missing(pl.col("other")))
+
+
+def _list_changed(changed: pl.DataFrame, preposition: str) -> str:
     examples = [
-        f"{measure} of {system} against {against} is {verdict or 'without a verdict'}, without them {other or 'none'}"
+        f"{measure} of {system} against {against} is {verdict or 'without a verdict'}, {preposition} them {other or 'none'}"
         for measure, system, against, verdict, other in changed.head(_EXAMPLES).rows()
     ]
     if changed.height > _EXAMPLES:
         examples.append(f"and {changed.height - _EXAMPLES:,} more")
-    remedy = f"{spell('missing', 'absent')} leaves such queries out."
-    return GoodgainNotice(
-        "verdicts_on_absent_queries",
-        f"Verdicts that rest on queries absent from a run: {'; '.join(examples)}. {remedy}",
-    )
+    return "; ".join(examples)
 
 
 def describe_few_signs(

@@ -90,6 +90,7 @@ class Question:
     baseline_file: Any = None
     missing: str = "zero"
     incomplete: str = "keep"
+    no_good: str = "keep"
     require: Sequence[str | Requirement] = ()
     pass_k: int | None = None
     detect: float | None = None
@@ -269,7 +270,7 @@ class Question:
     def read_baseline(self, qrels: Qrels) -> Scores | None:
         if self.baseline_file is None:
             return None
-        options = {name: getattr(self, name) for name in ("order", "missing", "incomplete")}
+        options = {name: getattr(self, name) for name in ("order", "missing", "incomplete", "no_good")}
         return read_baseline(self.baseline_file, qrels, self.needed, **options)
 
     def finish_run(
