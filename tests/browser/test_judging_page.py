@@ -15,7 +15,7 @@ from goodgain.judgments.judging.judging_page import write_judging_page
 from tests.browser.conftest import Opened
 from tests.support.command import run_command
 from tests.support.counts import some_of
-from tests.support.report_cases import BIDI, END, SCRIPT, URLS
+from tests.support.report_cases import BIDI, END, SCRIPT, URLS, read_data
 from tests.support.tables import ROOT
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
@@ -165,6 +165,17 @@ def test_each_judge_has_an_own_order_which_stays(sheet: Path, context: BrowserCo
     assert {tuple(question for question, _ in order) for order in orders.values()} == {
         tuple(question for question, _ in orders["Anna"])
     }
+
+
+def test_drawn_queries_keep_the_order_of_the_draw(tmp_path: Path) -> None:
+    """So whoever stops at the end of a question has judged a random sample of questions."""
+    runs = {"a": {f"q{k}": {f"d{k}{m}": -float(m) for m in range(3)} for k in range(20)}}
+    queries = {query_id: f"question {query_id}" for query_id in runs["a"]}
+    pooled = gg.pool(runs, sample_queries=10, seed=3, queries=queries)
+    write_judging_page(pooled, tmp_path / "sheet.html")
+    order = pooled["query"].unique(maintain_order=True).to_list()
+    assert order != sorted(order)
+    assert [text for text, _ in read_data((tmp_path / "sheet.html").read_text())["questions"]] == order
 
 
 def test_grades_change_by_going_back(sheet: Path, context: BrowserContext, tmp_path: Path) -> None:

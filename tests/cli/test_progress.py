@@ -113,3 +113,22 @@ def test_the_bar_of_label_shows_the_grades_of_its_threads(tmp_path: Path) -> Non
     assert re.search(r"3: \d+; tokens: [\d,]+ \d+%", printed)
     screen = show_screen(printed)
     assert "3: 40" in screen and "━" not in screen
+
+
+@pytest.mark.slow
+def test_a_first_error_of_an_endpoint_is_shown_above_the_bar_while_label_goes_on(tmp_path: Path) -> None:
+    begun: list[float] = []
+
+    def answer(call: Call) -> Any:
+        begun.append(call.at)
+        if call.at - begun[0] < 8:
+            return 503, {"error": {"message": "the model is loading"}}, {"Retry-After": "1"}
+        return good()
+
+    with serve(answer) as server:
+        call = [*write_job(tmp_path, 2)[3:], "--base-url", server.url, "--tries", "30"]
+        printed = run_on_terminal(*call, command=AT_ONCE, cwd=tmp_path)
+    told = printed.index("notice: no call has succeeded yet:")
+    assert "(the model is loading)" in " ".join(printed[told:].split())
+    assert told < printed.index(SHOW)  # while the bar is there
+    assert "3: 2" in show_screen(printed)
