@@ -18,6 +18,10 @@ PAGE = (ROOT / "docs" / "published_tables.md").read_text(encoding="utf-8")
 CLONE = os.environ.get("GOODGAIN_ECIR2023")
 
 
+def test_the_page_has_code_in_the_one_language_that_is_tried_here() -> None:
+    assert set(re.findall(r"^```(\w+)$", PAGE, flags=re.MULTILINE)) == {"python", "text"}
+
+
 @pytest.mark.skipif(CLONE is None, reason="GOODGAIN_ECIR2023 names no clone of ecir2023-reproducibility")
 @pytest.mark.filterwarnings("ignore::goodgain.errors.GoodgainNotice")  # coverage
 def test_the_page_has_the_values_of_the_public_runs(monkeypatch: pytest.MonkeyPatch) -> None:

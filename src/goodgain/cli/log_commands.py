@@ -51,7 +51,7 @@ _reading_options = shared.join_options(
         multiple=True,
         metavar="NAME,...",
         callback=lambda _context, _option, values: [name.strip() for one in values for name in one.split(",")] or None,
-        help="The tools that search, such as search,lookup. They replace the rule in docs/traces/README.md. To add to the rule, "
+        help="The tools that search, such as search,lookup. They replace the rule in docs/traces/rules.md. To add to the rule, "
         "write NAME=search for a tool that searches, or NAME=open for a tool that opens documents.",
     ),
     click.option(
