@@ -106,5 +106,6 @@ from goodgain.scoring.evaluation import coverage as coverage
 from goodgain.scoring.evaluation import evaluate as evaluate
 from goodgain.scoring.evaluation import ledger as ledger
 from goodgain.scoring.score_run import flatten as flatten
+from goodgain.scoring.scorer import Scorer as Scorer
 from goodgain.version import __version__ as __version__
 from goodgain.version import show_versions as show_versions
