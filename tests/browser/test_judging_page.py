@@ -192,6 +192,19 @@ def test_grades_change_by_going_back(sheet: Path, context: BrowserContext, tmp_p
     assert saved["grade"].to_list() == [4]
 
 
+def test_a_pool_without_documents_gets_no_page(tmp_path: Path) -> None:
+    pooled = gg.pool({"a": {"q": {"d": 1.0}}}, qrels={"q": {"d": 1}})
+    with pytest.raises(gg.InputError, match="there is no document to judge"):
+        write_judging_page(pooled, tmp_path / "sheet.html")
+    assert not (tmp_path / "sheet.html").exists()
+
+
+def test_an_id_that_the_saved_file_cannot_hold_is_an_error(tmp_path: Path) -> None:
+    pooled = gg.pool({"a": {"q": {" d": 1.0}}})
+    with pytest.raises(gg.InputError, match="CSV cannot hold the doc_id"):
+        write_judging_page(pooled, tmp_path / "sheet.html")
+
+
 def test_what_a_system_did_is_not_in_the_page(sheet: Path) -> None:
     text = sheet.read_text()
     rows = pl.read_ndjson(LABELLING / "results.jsonl")

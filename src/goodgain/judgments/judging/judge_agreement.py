@@ -116,6 +116,8 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
             "grades with the column judge"
         )
     shown = judges if names else _name_after_files(read, judges)
+
+    # a row per grade, with the numbers of its document, its judge and the unit that the bootstrap draws
     numbered = pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64)
     frame = read.frame.select("document", "query_id", numbered, "grade")
     queries = frame.unique("document").sort("document").get_column("query_id").rank("dense").cast(pl.Int64).to_numpy()
@@ -126,6 +128,8 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
         unit=pl.lit(pl.Series(units)).gather(pl.col("document")),
     )
     given = given.sort("document", "grade")  # a fixed order, so that rounding in sums does not vary
+
+    # patterns[k]: how many judges gave each grade; number[k]: how many documents have this pattern
     by_document = given.group_by("document", "unit").agg(
         (pl.col("grade") == grade).sum().cast(pl.Float64).alias(f"{grade:g}") for grade in grades
     )
@@ -134,6 +138,7 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     number = np.bincount(which.ravel()).astype(np.float64)
     by_unit = by_document.get_column("unit").to_numpy(), which.ravel(), len(patterns)
     several = int(number[patterns.sum(axis=1) > 1].sum())
+
     find_alpha = partial(_krippendorff_alpha, patterns)
     alphas = {"alpha_nominal": partial(find_alpha, ordinal=False), "alpha_ordinal": partial(find_alpha, ordinal=True)}
     scale_of = np.asarray(known.grades, dtype=np.float64)
@@ -142,12 +147,14 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     places = [known.grades.index(grade) for grade in grades]  # unused grades have zero counts
     used = {name: of[np.ix_(places, places)] for name, of in weights.items()}
     acs = (_gwet_ac(patterns, number, used[name], of) for name, of in weights.items())
+
     # a row per document and pair of judges; the first judge has the smaller number
     other = given.select("document", other="judge", other_grade="grade", other_place="place")
     paired = given.join(other, on="document").filter(pl.col("judge") < pl.col("other")).sort("judge", "other")
     pairs, cells = _describe_pairs(paired, used)
     cell = ["judge", "other", "grade", "other_grade"]
     confusion = paired.group_by(cell).agg(documents=pl.len().cast(pl.Int64)).sort(cell)
+
     called = [pl.col(name).replace_strict(range(len(shown)), shown) for name in ("judge", "other")]
     coefficients = [(name, None, None, find, by_unit) for name, find in alphas.items()] + cells
     overall = {

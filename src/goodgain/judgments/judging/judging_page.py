@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.errors import count_of, notice
+from goodgain.errors import InputError, count_of, notice
 from goodgain.files.escaping import guard_formulas
 from goodgain.files.opening import stem
 from goodgain.files.pages import is_web_address, render_page
@@ -38,7 +38,7 @@ def write_judging_page(
         spreadsheet: whether the saved file guards ids that look like formulas. `judge` reads both.
 
     Raises:
-        InputError: the scale is unknown, CSV cannot hold an id, or the file cannot be written.
+        InputError: the pool is empty, the scale is unknown, CSV cannot hold an id, or the file cannot be written.
 
     >>> import pathlib, tempfile
     >>> import goodgain as gg
@@ -49,6 +49,10 @@ def write_judging_page(
     True
     """
     known = find_scale(scale)
+    if pooled.is_empty():
+        raise InputError(
+            f"{path}: there is no document to judge. The runs are empty, or all their documents have labels"
+        )
     check_ids_for_csv(pooled, path)
     grades = [
         (int(grade) if grade == int(grade) else grade, *_divide_meaning(meaning))
