@@ -24,9 +24,9 @@ from goodgain.logs.traces.expected_values import (
     objects_in,
     unexpected_value,
 )
+from goodgain.logs.traces.tool_outputs.key_traits import PASSAGE_KEYS
 from goodgain.logs.traces.tool_outputs.overlooked_results import holds_call
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_keys
-from goodgain.logs.traces.tool_outputs.unread_lists import PASSAGE_KEYS
 from goodgain.logs.traces.tools import extract_queries
 
 #: Keys of the agent's queries, and keys of the user's question.

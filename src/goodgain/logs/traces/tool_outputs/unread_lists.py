@@ -12,98 +12,20 @@ from typing import Any, Literal, NamedTuple
 
 from goodgain.errors import InputError
 from goodgain.files.json_text import parse_if_json
-from goodgain.logs.dedup.document_types import snake_case
 from goodgain.logs.traces.model import Result
-from goodgain.logs.traces.tool_outputs.overlooked_results import CALL_TYPE, NO_RESULTS
+from goodgain.logs.traces.tool_outputs.key_traits import OUTPUT_KEYS, PASSAGE_KEYS, KeyTraits, read_key
+from goodgain.logs.traces.tool_outputs.overlooked_results import CALL_TYPE
 from goodgain.logs.traces.tool_outputs.readers import read_output
 from goodgain.logs.traces.tool_outputs.result_objects import BARE_ID, Object, make_key_plan, normalise_key, read_object
 from goodgain.logs.traces.tool_outputs.service_answers import HIT_SHAPES, OBJECT_SHAPES
 from goodgain.logs.traces.tool_outputs.text_lists import is_url
 
-#: Keys of passages that a pipeline retrieved, in order of preference, in lower case and without punctuation. Under these
-#: keys, texts are results too.
-PASSAGE_KEYS = (
-    *("ctxs", "retrievedcontexts", "retrievedpassages", "retrieveddocuments", "retrieveddocs", "retrievedchunks"),
-    *(
-        "retrievedcontext",
-        "retrievednodes",
-        "retrievalresults",
-        "retrievalcontext",
-        "contexts",
-        "searchresults",
-        "sourcedocuments",
-        "sourcenodes",
-    ),
-)
 #: Keys with metadata of a message or record.
 NOTE_KEYS = {"metadata", "meta", "extra", "extras", "additional_kwargs", "response_metadata"}
-#: Keys of the citations of an answer.
-CITATION_KEYS = {"citations", "citation", "citedsources", "citationsources"}
-#: Keys of values that hold no results of a search: settings, examples, what the user attached, parts of messages, calls
-#: (which the formats read) and judgments.
-_PASSED_OVER = (NO_RESULTS - {"values"}) | {
-    *("system", "systemprompt", "systeminstruction", "systeminstructions", "instructions", "config"),
-    *(
-        "tools",
-        "functions",
-        "tooldefinitions",
-        "toolchoice",
-        "toolconfig",
-        "availabletools",
-        "toolschemas",
-        "mcpservers",
-    ),
-    *("example", "examples", "fewshot", "fewshotexamples", "demos", "demonstrations"),
-    *("attachment", "attachments", "experimentalattachments", "files", "uploadedfiles", "fileids"),
-    *(
-        "arguments",
-        "args",
-        "annotations",
-        "assessments",
-        "feedback",
-        "scores",
-        "score",
-        "evaluations",
-        "grades",
-        "ratings",
-        "logprobs",
-    ),
-}
-#: Keys of parts of messages and of calls, which the formats read.
-_PARTS = {"content", "contents", "parts", "text", "toolcalls", "functioncall", "executedtools"}
 #: Fields of messages that hold no results apart from calls and their outputs, which the formats read.
 PLAIN_FIELDS = {"role", "content", "name", "tool_calls", "tool_call_id"}
-#: Keys of lists whose members may hold results, but are none.
-_NO_LISTS_OF_RESULTS = {"spans", "steps", "events", "turns", "runs", "calls", "toolcalls", "claims"}
-#: Words of keys that name judged documents, such as `gold_documents` and `reference_contexts`.
-_JUDGED_WORDS = {
-    *(
-        "gold",
-        "golden",
-        "expected",
-        "target",
-        "truth",
-        "groundtruth",
-        "relevant",
-        "irrelevant",
-        "positive",
-        "positives",
-    ),
-    *("negative", "negatives", "qrels", "label", "labels", "oracle", "supporting", "reference", "judged", "ideal"),
-}
-#: Words of keys whose values were searched for.
-_SEARCHED_WORDS = {
-    *("search", "searched", "searches", "retrieve", "retrieved", "retrieves", "retriever", "retrieval"),
-}
 #: What smolagents writes around the text that an agent's code printed.
 _AROUND_PRINTED = re.compile(r"\A\s*Execution logs:\n|\nLast output from code snippet:.*\Z", re.DOTALL)
-#: Keys of the outputs of tools and programs.
-_OUTPUT_KEYS = {
-    *("observation", "observations", "output", "outputs", "result", "tooloutput", "toolresult", "toolreturn"),
-    *("returnvalue", "stdout", "logs"),
-}
-#: Last words of keys with a question or query, and whole keys.
-_QUESTION_WORDS, _QUESTION_KEYS = {"question", "query", "questions", "queries"}, {"q", "input", "user_input"}
 #: Keys of messages, steps, calls, tools and requests: objects with such a key are not results.
 _NOT_OF_RESULTS = {
     *("role", "tool_calls", "toolCalls", "function", "parameters", "input_schema", "inputSchema", "arguments", "args"),
@@ -123,15 +45,9 @@ _ITEMS = {"chunk", "passage", "node", "file", "page", "paper", "article", "recor
 #: Keys of objects that hold results in columns or classes.
 _COLUMN_KEYS = {"ids", "data", "objects", "documents"}
 #: Limits against malicious logs: how many members decide whether a list holds results, how many results are named, how many
-#: fields of an object are looked at for a question, and the length of keys, of texts, and of texts that are read as JSON.
-_MOST_JUDGED, _MOST_NAMED, _MOST_FIELDS, _LONGEST_KEY, _LONGEST_TEXT, _LONGEST_JSON = (
-    64,
-    1000,
-    200,
-    200,
-    20_000,
-    1_000_000,
-)
+#: fields of an object are looked at for a question, and the length of texts, and of texts that are read as JSON.
+_MOST_JUDGED, _MOST_NAMED, _MOST_FIELDS = 64, 1000, 200
+_LONGEST_TEXT, _LONGEST_JSON = 20_000, 1_000_000
 
 
 #: What is looked at: the fields of an object and its metadata; everything but parts of messages and calls; or everything.
@@ -160,46 +76,61 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope)
         read: the `id()` of values that the format reads, such as messages and outputs of calls.
         scope: what is looked at.
     """
-    is_whole = scope != "fields"
-    if not is_whole and not _may_hold_lists(holder, 3):
+    if scope == "fields" and not _may_hold_lists(holder, 3):
         return
-    todo: list[tuple[Any, _Place, _Way]] = [(holder, (None, at), _Way())]
+
+    todo: list[_Visit] = [(holder, (None, at), _Way())]
     while todo:
         value, place, way = todo.pop()
         if isinstance(value, str):
-            text, value = value, parse_if_json(value)
-            if value is text and (found := _judge_text(text, place, way, scope)) is not None:
-                yield found
-        if isinstance(value, dict):
-            rows = _read_columns(value) if way.key and is_whole else None
-            if rows and (found := _judge(value, rows, place, way)) is not None:
-                yield found
-                continue
-            fields = list(_select_fields(value, read, way, scope))
-            question = (_find_question(value) if fields else "") or way.question
-            todo += [(inner, (place, key), way.into(key, traits, question)) for key, inner, traits in reversed(fields)]
-        elif isinstance(value, list):
-            found = _judge(value, value, place, way) if _may_name_results(way.key) else None
-            if found is None and scope == "everything":
-                found = _judge_column(value, place, way)
-            if found is not None:
-                yield found
-            if is_whole and (found is None or (scope == "everything" and not found.is_sure)):
-                inside = way.deeper()
-                numbers = range(len(value) - 1, -1, -1)
-                todo += [
-                    (member, (place, number), inside)
-                    for number, member in zip(numbers, reversed(value), strict=True)
-                    if member
-                    and isinstance(member, (dict, list))
-                    and id(member) not in read
-                    and not (scope == "record" and _is_plain_message(member))
-                ]
+            value = parse_if_json(value)
+
+        found = _judge_value(value, place, way, scope)
+        if found is not None:
+            yield found
+        may_hold_more = isinstance(value, list) and scope == "everything" and found is not None and not found.is_sure
+        if found is None or may_hold_more:
+            todo += _list_inner_values(value, place, way, read, scope)
+
+
+def _judge_value(value: Any, place: "_Place", way: "_Way", scope: Scope) -> ResultList | None:
+    if isinstance(value, str):
+        return _judge_text(value, place, way, scope)
+    if isinstance(value, dict):
+        rows = _read_columns(value) if way.key and scope != "fields" else None
+        return _judge(value, rows, place, way) if rows else None
+    if not isinstance(value, list):
+        return None
+
+    found = _judge(value, value, place, way) if _may_name_results(way.key) else None
+    if found is None and scope == "everything":
+        found = _judge_column(value, place, way)
+    return found
+
+
+def _list_inner_values(value: Any, place: "_Place", way: "_Way", read: Collection[int], scope: Scope) -> "list[_Visit]":
+    """Return the values inside a value that are to be looked at, the last first."""
+    if isinstance(value, dict):
+        fields = list(_select_fields(value, read, way, scope))
+        question = (_find_question(value) if fields else "") or way.question
+        return [(inner, (place, key), way.into(key, traits, question)) for key, inner, traits in reversed(fields)]
+    if not isinstance(value, list) or scope == "fields":
+        return []
+
+    inside = way.deeper()
+    visits: list[_Visit] = []
+    for number in range(len(value) - 1, -1, -1):
+        member = value[number]
+        is_open = bool(member) and isinstance(member, (dict, list)) and id(member) not in read
+        if is_open and not (scope == "record" and _is_plain_message(member)):
+            visits.append((member, (place, number), inside))
+    return visits
 
 
 def _may_name_results(key: str) -> bool:
     """Return whether a list under a key may be one of results. Lists of questions, steps and claims are none."""
-    return bool(key) and normalise_key(key) not in _NO_LISTS_OF_RESULTS and not _read_key(key).is_question
+    traits = read_key(key)
+    return bool(key) and not traits.is_holder and not traits.is_question
 
 
 def _may_hold_lists(value: Any, depth: int) -> bool:
@@ -256,7 +187,7 @@ class _Way(NamedTuple):
     is_judged: bool = False
     is_cited: bool = False
 
-    def into(self, key: str, traits: "_KeyTraits", question: str) -> "_Way":
+    def into(self, key: str, traits: KeyTraits, question: str) -> "_Way":
         if key.isdigit() and self.key:  # a row of a column, as pandas writes tables
             key = self.key
         was_searched, is_judged = self.was_searched or traits.was_searched, self.is_judged or traits.is_judged
@@ -265,6 +196,10 @@ class _Way(NamedTuple):
 
     def deeper(self) -> "_Way":
         return self._replace(depth=self.depth + 1)
+
+
+#: A value to look at, its place, and what is around it.
+_Visit = tuple[Any, _Place, _Way]
 
 
 def _write_place(place: _Place) -> str:
@@ -276,29 +211,9 @@ def _write_place(place: _Place) -> str:
     return "/".join(reversed(keys))
 
 
-class _KeyTraits(NamedTuple):
-    is_passed_over: bool
-    is_part: bool
-    is_judged: bool
-    was_searched: bool
-    is_question: bool
-    is_cited: bool
-
-
-@lru_cache(maxsize=4096)
-def _read_key(key: str) -> _KeyTraits:
-    words = snake_case(key).split("_") if len(key) <= _LONGEST_KEY else [""]
-    is_question = words[-1] in _QUESTION_WORDS or "_".join(words) in _QUESTION_KEYS
-    is_passed_over = "".join(words) in _PASSED_OVER
-    is_part, is_cited = "".join(words) in _PARTS, normalise_key(key) in CITATION_KEYS
-    is_judged = not _JUDGED_WORDS.isdisjoint(words) and words != ["reference"]  # what an answer refers to
-    was_searched = not _SEARCHED_WORDS.isdisjoint(words)
-    return _KeyTraits(is_passed_over, is_part, is_judged, was_searched, is_question, is_cited)
-
-
 def _select_fields(
     value: Object, read: Collection[int], way: _Way, scope: Scope
-) -> Iterator[tuple[str, Any, _KeyTraits]]:
+) -> Iterator[tuple[str, Any, KeyTraits]]:
     is_whole = scope != "fields"
     for key, inner in value.items():
         if isinstance(inner, (dict, list)):
@@ -307,7 +222,7 @@ def _select_fields(
             is_open = is_whole and isinstance(inner, str) and _may_hold_results(key, inner, scope)
         if not is_open or not inner or id(inner) in read:
             continue
-        traits = _read_key(key)
+        traits = read_key(key)
         if not (traits.is_passed_over or (traits.is_part and scope != "everything")):
             yield key, inner, traits
 
@@ -316,13 +231,13 @@ def _may_hold_results(key: str, text: str, scope: Scope) -> bool:
     """Return whether a text may be a list of results: it begins like JSON, or its key says that it was searched for."""
     if text[:1] in ("[", "{"):
         return len(text) <= _LONGEST_JSON
-    return "\n" in text and _is_of_search(key, scope, was_searched=_read_key(key).was_searched)
+    return "\n" in text and _is_of_search(key, scope, was_searched=read_key(key).was_searched)
 
 
 def _is_of_search(key: str, scope: Scope, *, was_searched: bool) -> bool:
     """Return whether a text under a key may be the results of a search. If everything is looked at, outputs may be too."""
     name = normalise_key(key)
-    return was_searched or name in PASSAGE_KEYS or (scope == "everything" and name in _OUTPUT_KEYS)
+    return was_searched or name in PASSAGE_KEYS or (scope == "everything" and name in OUTPUT_KEYS)
 
 
 def _judge_text(text: str, place: _Place, way: _Way, scope: Scope) -> ResultList | None:
@@ -339,7 +254,7 @@ def _judge_text(text: str, place: _Place, way: _Way, scope: Scope) -> ResultList
 
 def _find_question(holder: Object) -> str:
     for key, value in islice(holder.items(), _MOST_FIELDS):
-        if isinstance(value, (str, list)) and value and _read_key(key).is_question:
+        if isinstance(value, (str, list)) and value and read_key(key).is_question:
             texts = [value] if isinstance(value, str) else [text for text in value if isinstance(text, str)]
             if question := "; ".join(filter(str.strip, texts)):
                 return question
@@ -419,7 +334,7 @@ def _judge_column(members: list[Any], place: _Place, way: _Way) -> ResultList | 
     )
     if is_context:
         return _make_list([{"snippet": text} for text in members], [], place, way, is_sure=True)
-    if way.was_searched and are_ids and snake_case(way.key[:_LONGEST_KEY]).endswith("_ids"):
+    if way.was_searched and are_ids and read_key(way.key).has_ids:
         return _make_list(members, members[:_MOST_NAMED], place, way, is_sure=True)
     return None
 
