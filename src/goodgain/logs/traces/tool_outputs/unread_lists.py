@@ -109,7 +109,7 @@ def _judge_value(value: Any, place: "_Place", way: "_Way", scope: Scope) -> Resu
 
 
 def _list_inner_values(value: Any, place: "_Place", way: "_Way", read: Collection[int], scope: Scope) -> "list[_Visit]":
-    """Return the values inside a value that are to be looked at, the last first."""
+    """Return the values inside a value that the walk visits next, in reverse order."""
     if isinstance(value, dict):
         fields = list(_select_fields(value, read, way, scope))
         question = (_find_question(value) if fields else "") or way.question
