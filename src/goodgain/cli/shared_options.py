@@ -233,7 +233,8 @@ texts_option = click.option(
 
 
 def scale_option(default: str | None = None) -> Decorator:
-    words = f"{', '.join(SCALES)}; a range 0..5; a list 0,1,3; or grades with their meanings: '0: no; 1: yes'"
+    names = [f"{name} ({scale.grades[0]:g}..{scale.grades[-1]:g})" for name, scale in SCALES.items()]
+    words = f"{', '.join(names)}; a range 0..5; a list 0,1,3; or grades with their meanings: '0: no; 1: yes'"
     return click.option("--scale", default=default, help=f"The grades that judges can give: {words}.")
 
 
