@@ -36,7 +36,7 @@ from goodgain.version import __version__
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 #: The pages with pictures of their own.
-PAGES = [ROOT / "docs" / name for name in ("pictures.md", "two_logs.md")]
+PAGES = [ROOT / "docs" / name for name in ("pictures.md", "two_logs.md", "rewards.md")]
 #: Name of a picture of a terminal -> the folder of its examples, and the command.
 TERMINALS = {
     "terminal_convert": ("two_logs", "goodgain convert old=old.json new=new.jsonl -o '{system}.run'"),

@@ -35,6 +35,7 @@ from goodgain.logs.dedup import Deduplication as Deduplication
 from goodgain.logs.dedup import deduplicate as deduplicate
 from goodgain.logs.traces import convert_traces as convert_traces
 from goodgain.logs.traces import read_results as read_results
+from goodgain.logs.traces import read_searches as read_searches
 from goodgain.logs.traces import read_traces as read_traces
 from goodgain.logs.traces import to_run as to_run
 from goodgain.logs.traces import write_results as write_results

@@ -177,6 +177,15 @@ def read_batches(
     names.join(options, summary)
 
 
+def read_log(log: Log, options: ReadOptions) -> ResultRows:
+    """Return the rows of an opened log, such as one in memory."""
+    summary, rows = Summary(), ResultRows()
+    for trace, trace_format, source in _read_log(log, options, summary):
+        _add_trace(trace, trace_format, None, source.name, options, rows, summary)
+    check_tools_called(options.tool_rule, summary.called_tools)
+    return rows
+
+
 def _read_task(
     files: list[TraceFile], options: ReadOptions, finish: Callable[[ResultRows], Value]
 ) -> Iterator[TraceBatch[Value]]:
