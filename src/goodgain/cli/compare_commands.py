@@ -244,6 +244,7 @@ def _find_baseline(lines: Sequence[Requirement], names: Sequence[str], against: 
 )
 @shared.qrels_argument
 @shared.runs_argument
+@shared.no_labels_option
 @shared.measures_option(
     "A measure, or several. The first one with causes by document (CG, nCG, SRE ...) is explained.",
     default=[OF_REPORTS],
@@ -276,7 +277,7 @@ def report(given: shared.Given) -> None:
     found = choose_format(path or Path(), given.form)
     tables = ("queries", "uses", "groups", "results", "costs", "lengths", "outcomes")
     beside: dict[str, Any] = {name: getattr(given, name) for name in tables}
-    singles = [given.qrels, given.queries, given.uses, given.groups, given.lengths, given.outcomes]
+    singles = [given.qrels or None, given.queries, given.uses, given.groups, given.lengths, given.outcomes]
     inputs = [*shared.find_files(given.runs), *singles, *(given.results or ()), *(given.costs or ())]
     shared.check_outputs([path], inputs)
     command = shlex.join(["goodgain", *sys.argv[1:]])

@@ -1,5 +1,6 @@
 """Writes the report of an experiment: gathers the data of the page, and writes the file."""
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from goodgain.analysis.comparing.comparison_sentences import list_unknown
 from goodgain.analysis.comparing.use_of_documents import check_uses, find_urls, funnel, read_uses_of
 from goodgain.analysis.explaining.explanation import explain_systems
 from goodgain.analysis.explaining.iterations_table import tabulate_iterations
@@ -15,20 +17,23 @@ from goodgain.analysis.explaining.pairs_of_runs import select_broken
 from goodgain.analysis.reporting import report as page
 from goodgain.analysis.reporting.page_data import Evidence
 from goodgain.analysis.reporting.page_sentences import Opening, describe_words, list_doubts
+from goodgain.analysis.reporting.page_without_labels import TILES, WORDS_OF_LABELS, EvidenceWithoutLabels
 from goodgain.analysis.reporting.spends import average_costs, tabulate_searches
 from goodgain.counting.results_of_systems import read_results_of
 from goodgain.counting.spends import check_costs_of_runs
-from goodgain.errors import REASONS, GoodgainNotice, InputError, collect_notices, give
+from goodgain.errors import REASONS, GoodgainNotice, InputError, collect_notices, give, without_notices
 from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve, draw_recalls
 from goodgain.experiments.explanations import find_broken, find_searched, spell_results_as
 from goodgain.files.opening import make_path
 from goodgain.files.writing import atomic_write
 from goodgain.formats.query_tables import read_costs, read_groups, read_queries
+from goodgain.measures.declaration import DEFAULT_REL
 from goodgain.measures.ledger_values import tabulate_ledger
 from goodgain.measures.names import Measures, find_direction, parse_measures
-from goodgain.options import check_whole_number
+from goodgain.options import check_whole_number, spell
 from goodgain.scoring.scoring import DEFAULTS, Scoring
+from goodgain.scoring.shared_arguments import OF_REPORTS
 
 
 def save_report(
@@ -50,7 +55,8 @@ def save_report(
         if name == "order" or type(value) is not type(DEFAULTS[name]) or value != DEFAULTS[name]
     }
     own = {"details": details, "format": format}
-    command = page.write_command(*x.sources, path, measures, beside, options, own)
+    written = x.choose_measures(None) if not x.has_labels and _is_default(measures) else measures
+    command = page.write_command(*x.sources, path, written, beside, options, own)
     made = gather_evidence(x, measures, beside, details=details, command=command)
     text = page.write_report(made, form, spreadsheet=spreadsheet)
     with atomic_write(target) as out:
@@ -60,16 +66,70 @@ def save_report(
 
 def gather_evidence(
     x: Scoring, measures: Measures, beside: Mapping[str, Any], *, details: int, command: str
-) -> Evidence:
+) -> Evidence | EvidenceWithoutLabels:
     """Return the data of a report. `beside` maps argument names of `gg.report` to the given tables."""
     tables: Any = {name: beside[name] for name in ("results", "costs", "lengths") if beside[name] is not None}
     with_tables = x.with_(**tables) if tables else x  # some measures need these tables
     with x.tell() as notices:
-        made = _gather(with_tables, measures, beside, details, command)
+        made: Evidence | EvidenceWithoutLabels
+        if x.has_labels:
+            made = _gather(with_tables, measures, beside, details, command)
+        else:
+            made = _gather_without_labels(with_tables, measures, beside, command)
     texts = [str(notice) for notice in notices]
     reasons = [str(notice) for notice in notices if notice.kind in REASONS]
     doubts = list_doubts(made.comparison, texts, has_replicates=made.has_replicates)
+    if isinstance(made, EvidenceWithoutLabels):
+        in_headline = [] if made.comparison is None else list_unknown(made.comparison)
+        return replace(made, doubts=tuple(doubt for doubt in doubts if doubt not in in_headline))
     return replace(made, reasons=tuple(reasons), doubts=tuple(doubt for doubt in doubts if doubt not in reasons))
+
+
+def _is_default(measures: Measures) -> bool:
+    return measures in (OF_REPORTS, [OF_REPORTS])
+
+
+def _gather_without_labels(
+    x: Scoring, measures: Measures, beside: Mapping[str, Any], command: str
+) -> EvidenceWithoutLabels:
+    if beside["uses"] is not None:
+        x.refuse_without_labels(spell("uses"))
+    named = None if _is_default(measures) else measures
+    parsed = parse_measures(x.choose_measures(named), rel=x.options["rel"])
+    x.check_labels(parsed)
+    base, *others = x.systems
+
+    lengths = pl.concat([of_run[DEFAULT_REL].pools.get_column("N") for of_run in x.count_runs([DEFAULT_REL]).values()])
+    middle: Any = lengths.median()
+    tiles = parse_measures(" ".join(TILES).format(i=max(1, math.ceil(middle or 1))))
+    comparison, pairs_of_tiles = None, None
+    if others:
+        tables = {"groups": beside["groups"], "outcomes": beside["outcomes"]}
+        comparison = compare_systems(x, named, {"baseline": base, **tables})
+        with without_notices():  # they are those of the comparison
+            pairs_of_tiles = compare_systems(x, tiles, {"baseline": base}).pairs
+    elif beside["outcomes"] is not None:
+        raise InputError("outcomes are compared, and there is one system. Give a second run, or leave out the outcomes")
+    scores = x.score_systems(parsed) if comparison is None else dict(comparison.scores)
+    with without_notices():
+        scores_of_tiles = x.score_systems(tiles)
+
+    curves: list[Any] = page.list_curves(parsed) or parse_measures("NumUnique")
+    texts = None if beside["queries"] is None else read_queries(beside["queries"])
+    words = dict(describe_words(parse_measures([*parsed, *tiles]), DEFAULT_REL))
+    return EvidenceWithoutLabels(
+        scores=scores,
+        comparison=comparison,
+        tiles=tiles,
+        scores_of_tiles=scores_of_tiles,
+        pairs_of_tiles=pairs_of_tiles,
+        curves=draw_curve(x, curves),
+        measures={str(measure): find_direction(measure) for measure in parsed},
+        next_step=x.next_step,
+        texts={} if texts is None else dict(texts.select("query_id", "text").iter_rows()),
+        words={word: meaning for word, meaning in words.items() if word not in WORDS_OF_LABELS},
+        command=command,
+    )
 
 
 def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: int, command: str) -> Evidence:

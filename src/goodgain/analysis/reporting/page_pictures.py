@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import polars as pl
@@ -47,11 +47,20 @@ _ID = re.compile(r' id="([^"]*)"')
 
 def draw_all(of: Evidence) -> list[dict[str, str]]:
     """Return a list with a dict per picture of a report: title, text (a sentence on what the picture shows) and svg."""
+    return _draw_in_own_style(lambda: _draw(of))
+
+
+def draw_curves(curves: pl.DataFrame) -> list[dict[str, str]]:
+    """Return a picture of each measure over iterations, as `draw_all` does."""
+    return _draw_in_own_style(lambda: _draw_curves(curves))
+
+
+def _draw_in_own_style(draw: Callable[[], Iterator[tuple[str, str, Any]]]) -> list[dict[str, str]]:
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # not the style of the user
         pictures, places = [], dict[Any, Any]()
-        for number, (title, text, ax) in enumerate(_draw(of)):
+        for number, (title, text, ax) in enumerate(draw()):
             ax.set_title("", loc="left")  # the page writes it above the picture
             pictures.append({"title": title, "text": text, "svg": _to_svg(ax, number, title, text, places)})
         return pictures
@@ -61,15 +70,7 @@ def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
     from goodgain.analysis.reporting.plots.canvas import share_scales
 
     comparison, explained = of.comparison, str(of.explained.measure)
-    for (measure,), points in of.curves.group_by("measure", maintain_order=True):
-        ends = points.group_by("system", maintain_order=True).agg(pl.col("iteration", "mean").gather([0, -1]))
-        said = [
-            f"{name}: {_show(first)} after iteration {start}, {_show(last)} after {end}"
-            for name, (start, end), (first, last) in ends.iter_rows()
-        ]
-        title = f"{add_arrow(str(measure), find_direction(parse_measure(str(measure))))} by iteration"
-        text = " ".join([f"{'; '.join(said)}.", *describe_without_results(points)])
-        yield title, text, plots.curve(of.curves, str(measure))
+    yield from _draw_curves(of.curves)
     if comparison is not None and comparison.signature["queries"] <= _MOST_QUERIES:
         rows = comparison.pairs.filter(measure=explained).rows(named=True)
         pairs = [(row["system"], row["against"]) for row in rows]
@@ -105,6 +106,18 @@ def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
     if of.funnel is not None:
         text = "Good documents that were returned and not opened, or opened and not cited, were lost on the way."
         yield "Returned, opened, cited", text, plots.funnel(of.funnel)
+
+
+def _draw_curves(curves: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
+    for (measure,), points in curves.group_by("measure", maintain_order=True):
+        ends = points.group_by("system", maintain_order=True).agg(pl.col("iteration", "mean").gather([0, -1]))
+        said = [
+            f"{name}: {_show(first)} after iteration {start}, {_show(last)} after {end}"
+            for name, (start, end), (first, last) in ends.iter_rows()
+        ]
+        title = f"{add_arrow(str(measure), find_direction(parse_measure(str(measure))))} by iteration"
+        text = " ".join([f"{'; '.join(said)}.", *describe_without_results(points)])
+        yield title, text, plots.curve(curves, str(measure))
 
 
 def _show(value: float | None) -> str:

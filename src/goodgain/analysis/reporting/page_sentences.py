@@ -33,7 +33,7 @@ TILES = {
 #: Searches are a cost: whether fewer searches are better depends on what they find.
 _SEARCHES = [*TILES][-1]
 #: Verdict -> how a tile says it.
-_VERDICTS = {
+VERDICTS = {
     "better": "better, beyond chance",
     "worse": "worse, beyond chance",
     "unclear": "unclear: may be chance",
@@ -177,7 +177,7 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
             continue
         row = rows[name]
         verdict, places = row["verdict"], PLACES
-        said = _VERDICTS.get(verdict, verdict)
+        said = VERDICTS.get(verdict, verdict)
         if name == _SEARCHES:
             said, verdict, places = _OF_SEARCHES.get(verdict, said), "", 2
         values = [(row[side], format_number(row[mean], places)) for side, mean in _SIDES]
@@ -185,14 +185,14 @@ def build_tiles(of: Opening) -> Iterator[Tile]:
     lost = {system: count_unsearched(scores) for system, scores in of.scores.items()}
     compared = [next(iter(of.scores)), of.lead]
     if any(map(any, lost.values())):
-        yield _build_tile_of_lost_queries(lost, compared)
+        yield build_tile_of_lost_queries(lost, compared)
     if any(of.broke_off.values()):
         losers = [system for system in of.scores if of.broke_off.get(system)]
         systems = [*dict.fromkeys([*compared, *losers])][:_NAMED]
         yield Tile("Queries that broke off", "", [(system, f"{of.broke_off.get(system, 0):,}") for system in systems])
 
 
-def _build_tile_of_lost_queries(lost: Mapping[str, tuple[int, int]], compared: Sequence[str]) -> Tile:
+def build_tile_of_lost_queries(lost: Mapping[str, tuple[int, int]], compared: Sequence[str]) -> Tile:
     """Show the compared systems, and others that lost queries. `lost` has the numbers of `count_unsearched`."""
     losers = [system for system, counts in lost.items() if any(counts)]
     systems = [*dict.fromkeys([*compared, *losers])][:_NAMED]

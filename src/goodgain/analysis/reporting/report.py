@@ -6,7 +6,7 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -23,12 +23,14 @@ from goodgain.analysis.explaining.explanation_sentences import describe_whole
 from goodgain.analysis.reporting import page_sentences
 from goodgain.analysis.reporting.page_data import Evidence, build_data
 from goodgain.analysis.reporting.page_pictures import draw_all
+from goodgain.analysis.reporting.page_without_labels import EvidenceWithoutLabels, write_report_without_labels
 from goodgain.analysis.reporting.spends import build_cost_table, build_search_tables
 from goodgain.counting.run_opening import list_runs
 from goodgain.errors import InputError, MeasureError
 from goodgain.files.escaping import guard_formulas
 from goodgain.files.pages import render_page
 from goodgain.files.tables import Line, Table, write_markdown
+from goodgain.formats.no_labels import NO_LABELS
 from goodgain.measures.declaration import GoodGainMeasure, IterationMeasure, add_arrow
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import Measures, parse_measure, parse_measures
@@ -81,7 +83,7 @@ def write_command(
     """
     several = {name: list_runs(of) for name, of in runs.items()}
     named = {name: list_runs(of) for name, of in files.items() if of is not None}
-    sources = [qrels, *chain(*several.values()), *chain(*named.values())]
+    sources = [*([] if qrels is NO_LABELS else [qrels]), *chain(*several.values()), *chain(*named.values())]
     if not all(isinstance(one, (str, os.PathLike)) for one in sources) or not all(map(_is_written, options.values())):
         return _IN_MEMORY
     asked = " ".join(map(str, parse_measures(measures, rel=options.get("rel"))))
@@ -91,7 +93,7 @@ def write_command(
     first = {name: options.get(name) for name in ("rel", "order", "provider")}
     others = {name: value for name, value in options.items() if name not in first}
     given = {"rel": first["rel"], "details": own["details"], **first, "format": own["format"], **others}
-    words = ["report", qrels, *systems, "-m", asked]
+    words = ["report", "--no-labels" if qrels is NO_LABELS else qrels, *systems, "-m", asked]
     for name, value in {**named, **given}.items():
         for part in _write_values(value):
             words += [f"--{name.replace('_', '-')}", part]
@@ -141,6 +143,16 @@ def _write_call(
     return f"{experiment}.report({write(path)}, {measures!r}{of_report})"
 
 
+def list_curves(measures: Iterable[Any]) -> list[Any]:
+    """Return the measures to draw over iterations: good-gain measures and counts, without their cutoffs."""
+    along = [
+        type(measure)(**{name: value for name, value in measure.params.items() if name != "cutoff"})
+        for measure in measures
+        if isinstance(measure, GoodGainMeasure) and measure.declaration.cutoff != "none"
+    ]
+    return parse_measures(along, complete=False)[:_MOST_CURVES] if along else []
+
+
 class Plan(NamedTuple):
     """The measures that a report compares, explains and draws."""
 
@@ -155,12 +167,7 @@ class Plan(NamedTuple):
         asked = parse_measures(measures, rel=rel)
         explained = _choose_explained(asked, rel)
         cutoffs = [one.cutoff for one in asked if isinstance(one, IterationMeasure) and one.cutoff is not None]
-        along = [  # good-gain measures, without cutoffs
-            type(one)(**{name: value for name, value in one.params.items() if name != "cutoff"})
-            for one in asked
-            if isinstance(one, GoodGainMeasure) and one.declaration.cutoff != "none"
-        ]
-        curves = parse_measures(along or "nCG", complete=False, rel=rel)[:_MOST_CURVES]
+        curves = list_curves(asked) or parse_measures("nCG", complete=False, rel=rel)
         measured = parse_measures([*asked, explained.measure])
         return cls(explained, measured, curves, max(cutoffs, default=None), rel)
 
@@ -215,7 +222,9 @@ def _build_tables(of: Evidence) -> list[Table]:
     return [Table.of(f"Means over {count_queries(scores.signature['queries'])}", ["measure", name], 1, rows), *grids]
 
 
-def write_report(of: Evidence, form: str, *, spreadsheet: bool = False) -> str:
+def write_report(of: Evidence | EvidenceWithoutLabels, form: str, *, spreadsheet: bool = False) -> str:
+    if isinstance(of, EvidenceWithoutLabels):
+        return write_report_without_labels(of, form, spreadsheet=spreadsheet)
     if form == "csv":
         table = of.queries
         return (guard_formulas(table) if spreadsheet else table).write_csv()
@@ -266,6 +275,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         "report",
         data=build_data(of),
         **said,
+        has_labels=True,
         tables=_build_tables(of),
         searched=[*dict.fromkeys(map(of.tell_cause, chain.from_iterable(map(describe_whole, explanations))))],
         words=of.words,

@@ -1,5 +1,6 @@
 
 (() => {
+  if (!data.queries) return; // a report without labels has no list of queries
   const [base, ...others] = data.systems;
   const KINDS = ["new good", "new, not good", "unjudged", "repeated"];
   const LOOKS = ["new-good", "new-other", "unjudged", "repeated"];

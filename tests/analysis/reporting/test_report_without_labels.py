@@ -1,0 +1,83 @@
+"""A report without labels has the parts that need none, and no empty section."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import goodgain as gg
+from tests.support.tables import ROOT
+
+EXAMPLE = ROOT / "qrels_examples/two_agents"
+RUNS = {name: EXAMPLE / f"{name}.run" for name in ("quick", "late")}
+pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+
+
+def write(path: Path, runs: dict[str, Path], measures: str | None = None, **options: object) -> str:
+    given = {} if measures is None else {"measures": measures}
+    return gg.report(gg.NO_LABELS, runs, path, **given, **options).read_text("utf-8")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("systems", [["quick"], ["quick", "late"]])
+def test_a_page_has_no_section_about_labels_and_none_that_is_empty(systems: list[str], tmp_path: Path) -> None:
+    page = write(tmp_path / "r.html", {name: RUNS[name] for name in systems})
+    sections = re.findall(r'<section id="(\w+)"', page)
+    assert sections == ["doubts", "tables", "pictures", "made"]
+    assert re.findall(r'<a href="#(\w+)">', page) == sections
+    for section in re.split(r'<section id="', page)[1:]:
+        text = re.sub(r"<[^>]*>", " ", section.partition("</section>")[0])
+        assert len(text.split()) > 8
+    for word in ("good material", "judged share", "Judged share", "relevant", "nothing good"):
+        assert word not in page
+    assert "Without labels no number says" in page
+    assert "--sample-queries" not in page  # Python has its own next call
+    assert "goodgain.pool(runs, sample_queries=25)" in page
+
+
+def test_tiles_have_the_means_of_the_comparison(tmp_path: Path) -> None:
+    page = write(tmp_path / "r.html", RUNS)
+    tiles = re.findall(r'<div class="tile"><p><b>(.*?)</b>.*?<dl>(.*?)</dl>', page, re.DOTALL)
+    shown = {title: re.findall(r"<dd>(.*?)</dd>", values) for title, values in tiles}
+    compared = gg.compare_unlabelled(RUNS, "NumUnique@6 SRR@6 NumIter", baseline="quick")
+    means = {measure: [] for measure in ("NumUnique@6", "SRR@6", "NumIter")}  # type: dict[str, list[str]]
+    for row in compared.means.iter_rows(named=True):
+        means[row["measure"]].append(f"{row['mean']:.4f}")
+    assert shown["Different documents found"][:2] == means["NumUnique@6"]
+    assert shown["Share of repeated results"][:2] == means["SRR@6"]
+    assert shown["Searches per query"][:2] == means["NumIter"]
+    assert compared.shared is not None
+    (pair,) = compared.shared.pairs.to_dicts()
+    assert shown["Documents that both found"] == [f"{pair['jaccard']:.4f}", f"{pair['rbo']:.4f}"]
+
+
+def test_a_command_makes_the_report_again(tmp_path: Path) -> None:
+    told = json.loads(write(tmp_path / "r.json", RUNS))["command"]
+    assert told.startswith("goodgain report --no-labels quick=")
+    assert "nDCG" not in told
+
+
+def test_named_measures_are_compared_and_others_refused(tmp_path: Path) -> None:
+    found = json.loads(write(tmp_path / "r.json", RUNS, "SRR@3 NumUnique"))
+    assert {row["measure"] for row in found["pairs"]} == {"SRR@3", "NumUnique"}
+    assert {row["measure"] for row in found["queries"]} == {"SRR@3", "NumUnique"}
+    assert found["shared"][0]["both"] == 230.0
+    with pytest.raises(gg.MeasureError, match="nCG: needs relevance labels"):
+        write(tmp_path / "r.json", RUNS, "nCG")
+    with pytest.raises(gg.InputError, match="uses= needs relevance labels"):
+        write(tmp_path / "r.json", RUNS, uses=str(tmp_path / "uses.jsonl"))
+
+
+def test_three_systems_and_several_runs_of_one_have_a_page(tmp_path: Path) -> None:
+    runs = {"quick": [RUNS["quick"], RUNS["late"]], "late": RUNS["late"], "again": RUNS["quick"]}
+    page = gg.report(gg.NO_LABELS, runs, tmp_path / "r.html").read_text("utf-8")
+    assert "again" in page and 'id="tables"' in page
+
+
+def test_hostile_names_and_ids_do_nothing(tmp_path: Path) -> None:
+    name = "<script>alert(1)</script>"
+    runs = {name: {"<img src=x onerror=alert(1)>": {"<b>": 2.0}}, "b": {"<img src=x onerror=alert(1)>": {"<b>": 1.0}}}
+    page = gg.report(gg.NO_LABELS, runs, tmp_path / "r.html").read_text("utf-8")
+    assert "<script>alert" not in page and "<img" not in page
