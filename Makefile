@@ -57,9 +57,10 @@ test-spark: $(VENV)/installed-spark
 	@command -v java >/dev/null || test -x "$$JAVA_HOME/bin/java" || { echo "make test-spark needs Java 17 or later"; exit 1; }
 	$(BIN)/python -m pytest -m spark tests/scoring/test_spark.py
 
-# Inspect, MLflow, Phoenix: their two hundred packages have an environment of their own.
+# Inspect, MLflow, Phoenix, exporters of logs: their two hundred packages have an environment of their own.
 test-hosts: $(VENV)/hosts/installed
 	GOODGAIN_TESTS=all $(VENV)/hosts/bin/python -m pytest tests/hosts/test_inspect.py tests/hosts/test_mlflow.py tests/hosts/test_phoenix.py \
+	  tests/hosts/test_exporters.py \
 	  "tests/test_pages.py::test_the_examples_print_what_the_page_shows[hosts_agents]"
 
 # Random changes of the code that the tests should notice. FOLDERS="analysis/comparing logs/dedup" draws from these; hours, so not in CI.
@@ -127,7 +128,7 @@ $(VENV)/installed-spark: $(VENV)/installed-dev
 
 $(VENV)/hosts/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)/hosts
-	$(VENV)/hosts/bin/python -m pip install --quiet --editable ".[dev,inspect,mlflow,phoenix]" arize-phoenix
+	$(VENV)/hosts/bin/python -m pip install --quiet --editable ".[dev,inspect,mlflow,phoenix]" arize-phoenix inspect-scout vibelens
 	touch $@
 
 $(VENV)/installed-docs: $(VENV)/bin/python pyproject.toml

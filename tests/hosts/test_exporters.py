@@ -1,0 +1,90 @@
+"""What other programs write when they import the logs of agents: Inspect Scout's database and VibeLens' trajectories (ATIF)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import goodgain as gg
+
+pytest.importorskip("inspect_scout", reason="Inspect Scout is not installed here: make test-hosts")
+pytest.importorskip("vibelens.models", reason="VibeLens is not installed here: make test-hosts")
+
+import inspect_scout as scout
+from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ChatMessageUser
+from inspect_ai.tool import ToolCall
+from vibelens.ingest.parsers import ClaudeParser, CodexParser
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+LOGS = Path(__file__).parents[1] / "logs" / "traces" / "fixtures"
+
+
+def _search(number: int, query: str, urls: list[str]) -> list[Any]:
+    call = ToolCall(id=f"call-{number}", function="web_search", arguments={"query": query})
+    results = json.dumps([{"url": url, "title": url[-1]} for url in urls])
+    return [
+        ChatMessageAssistant(content="", tool_calls=[call]),
+        ChatMessageTool(content=results, tool_call_id=call.id, function=call.function),
+    ]
+
+
+def _make_transcript(task_id: str, repeat: int, searches: list[list[str]]) -> Any:
+    messages: list[Any] = [ChatMessageUser(content=f"What is {task_id}?")]
+    for number, urls in enumerate(searches, start=1):
+        messages += _search(number, f"{task_id} {number}", urls)
+    messages.append(ChatMessageAssistant(content="Done."))
+    return scout.Transcript(
+        transcript_id=f"{task_id}-{repeat}", source_type="test", source_id="1", task_id=task_id, task_repeat=repeat,
+        model="a-model", messages=messages,
+    )  # fmt: skip
+
+
+def test_the_database_that_inspect_scout_writes_has_every_search_and_its_urls(tmp_path: Path) -> None:
+    found = {
+        ("q1", 1): [["https://a.example/1", "https://a.example/2"], ["https://a.example/3"]],
+        ("q1", 2): [["https://a.example/4"]],
+        ("q2", 1): [],
+    }
+    transcripts = [_make_transcript(*key, searches) for key, searches in found.items()]
+
+    async def write() -> None:
+        async with scout.transcripts_db(str(tmp_path / "db")) as database:
+            await database.insert(transcripts)
+
+    asyncio.run(write())
+    results = gg.read_traces(tmp_path / "db")
+    urls_read: dict[tuple[str, int], list[list[str]]] = {}
+    for row in results.sort("query_id", "replicate", "iteration", "rank").iter_rows(named=True):
+        searches = urls_read.setdefault((row["query_id"], int(row["replicate"])), [])
+        if row["iteration"] > len(searches):
+            searches.append([])
+        if row["url"] is not None:
+            searches[-1].append(row["url"])
+    assert urls_read == found
+
+
+def _export(parser: Any, log: Path, folder: Path) -> Path:
+    """Write what VibeLens exports for a session."""
+    exported = folder / f"{log.parent.name}.json"
+    exported.write_text(json.dumps([one.model_dump(mode="json") for one in parser.parse(log)]))
+    return exported
+
+
+def test_a_session_of_claude_code_that_vibelens_exports_has_the_results_of_the_log(tmp_path: Path) -> None:
+    log = LOGS / "claude_code" / "story.jsonl"
+    columns = ["iteration", "search", "rank", "doc_id", "url", "title", "search_query"]
+    exported = gg.read_traces(_export(ClaudeParser(), log, tmp_path)).select(columns)
+    assert len(exported) > 5
+    assert exported.equals(gg.read_traces(log).select(columns))
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_rollout_of_codex_that_vibelens_exports_lacks_searches_and_a_notice_says_so(tmp_path: Path) -> None:
+    exported = _export(CodexParser(), LOGS / "codex" / "rollout.jsonl", tmp_path)
+    with pytest.warns(gg.GoodgainNotice, match="may lack its web searches"):
+        gg.read_traces(exported)
