@@ -28,8 +28,15 @@ def executed(path: Path) -> Any:
     client.execute()
     notebook.metadata["language_info"] = {"name": "python"}  # no versions of whoever ran it last
     for cell in list_code(notebook):
-        cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+        cell.outputs = [
+            output for output in cell.outputs if output.get("name") != "stderr" and not is_ended_progress(output)
+        ]
     return notebook
+
+
+def is_ended_progress(output: Any) -> bool:
+    """Whether an output is the place where a slow cell showed its progress, which is empty at the end."""
+    return output.output_type == "display_data" and output.data.get("text/plain") == ""
 
 
 def list_code(notebook: Any) -> list[Any]:

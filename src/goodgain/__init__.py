@@ -12,9 +12,11 @@ from typing import Any
 
 import ir_measures  # noqa: F401  # first: loading entry points imports all of goodgain
 
+from goodgain.files.notebooks import show_in_cells
 from goodgain.hosts.ir_measures import register
 
 register()
+show_in_cells()
 
 _STUB = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode()  # also from an archive
 #: Public name -> its module. A module is imported when the name is used: some modules import slow libraries.

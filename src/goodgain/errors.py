@@ -282,12 +282,18 @@ def _name_systems(shared: str, by_subject: dict[str, GoodgainNotice]) -> str:
 #: Called with the name of the task, the amount done, and the total amount; None if the total is unknown.
 Progress = Callable[[str, int, int | None], None]
 _progress: ContextVar[Progress | None] = ContextVar("_progress", default=None)
+#: Receives progress outside of `collect_progress`: in a notebook, a function that shows it.
+progress_of_notebook: list[Progress] = []
 
 
 def tell_progress(what: str, done: int, total: int | None) -> None:
-    """Report the progress of a long task to the function that `collect_progress` has set."""
-    if (collect := _progress.get()) is not None:
+    """Report the progress of a long task to the function that `collect_progress` has set, else to the notebook."""
+    collect = _progress.get()
+    if collect is not None:
         collect(what, done, total)
+        return
+    for show in progress_of_notebook:
+        show(what, done, total)
 
 
 def collect_progress(collect: Progress) -> AbstractContextManager[None]:

@@ -31,11 +31,12 @@ AT_ONCE, LATE = (
     for after in (0.0, 50.0)
 )
 HIDE, SHOW = "\x1b[?25l", "\x1b[?25h"
+_STEPS = "working|reading|counting|scoring"
 CALLS = {
-    "evaluate": (["evaluate", *FILES[:2], "nDCG@10"], "working"),
+    "evaluate": (["evaluate", *FILES[:2], "nDCG@10"], _STEPS),
     "compare": (["compare", *FILES, "-m", "nCG@6", "--resamples", "300000"], "resampling"),
-    "curve": (["curve", *FILES, "-m", "nCG SRR", "-o", "csv"], "working"),
-    "explain": (["explain", *FILES, "-m", "CG@6"], "working"),
+    "curve": (["curve", *FILES, "-m", "nCG SRR", "-o", "csv"], _STEPS),
+    "explain": (["explain", *FILES, "-m", "CG@6"], _STEPS),
     "report": (["report", *FILES, "-m", "CG@6", "--format", "csv"], "resampling"),
     "convert": (["convert", "tests/logs/traces/fixtures/langchain/state.json", "-o"], "working"),
     "dedup": (["dedup", "docs/web_search.jsonl", "-o"], "working"),
@@ -48,7 +49,7 @@ def test_a_bar_leaves_nothing_on_the_screen(tmp_path: Path, name: str) -> None:
     call, wanted = CALLS[name]
     call = [*call, str(tmp_path / "out.jsonl")] if call[-1] == "-o" else call
     printed = run_on_terminal(*call, command=AT_ONCE)
-    assert wanted in printed and printed.count(HIDE) == printed.count(SHOW) == 1
+    assert re.search(wanted, printed) and printed.count(HIDE) == printed.count(SHOW) == 1
     assert show_screen(printed) == show_screen(run_on_terminal(*call))
 
 
@@ -132,3 +133,21 @@ def test_a_first_error_of_an_endpoint_is_shown_above_the_bar_while_label_goes_on
     assert "(the model is loading)" in " ".join(printed[told:].split())
     assert told < printed.index(SHOW)  # while the bar is there
     assert "3: 2" in show_screen(printed)
+
+
+@pytest.mark.slow
+def test_the_bar_of_label_says_that_it_waits_for_a_retry(tmp_path: Path) -> None:
+    def answer(call: Call) -> Any:
+        return (429, {"error": {"message": "slow down"}}, {"retry-after": "2"}) if call.before == 0 else good()
+
+    with serve(answer) as server:
+        call = [*write_job(tmp_path, 2)[3:], "--base-url", server.url, "--jobs", "1"]
+        printed = run_on_terminal(*call, command=AT_ONCE, cwd=tmp_path)
+    assert "answered with status 429: try 2 of" in printed and "in 2 seconds" in printed
+    assert "3: 2" in show_screen(printed)
+
+
+@pytest.mark.slow
+def test_a_report_says_which_picture_it_draws(tmp_path: Path) -> None:
+    call = ["report", *FILES, "-m", "CG@6", "-o", str(tmp_path / "page.html")]
+    assert "drawing picture" in run_on_terminal(*call, command=AT_ONCE)

@@ -15,7 +15,16 @@ import polars as pl
 from goodgain.counting.coverage import join_examples
 from goodgain.counting.joined_addresses import join_addresses, map_run, sign
 from goodgain.counting.run_in_blocks import BLOCK, RunFile, select_queries
-from goodgain.errors import InputError, Subject, count_of, joined_notices, notice, notices_about, without_notices
+from goodgain.errors import (
+    InputError,
+    Subject,
+    count_of,
+    joined_notices,
+    notice,
+    notices_about,
+    tell_progress,
+    without_notices,
+)
 from goodgain.files.escaping import check_name
 from goodgain.files.json_text import begins_json
 from goodgain.files.opening import BOM, COMPRESSED, Content, compression, container, open_stream
@@ -84,6 +93,7 @@ def open_systems(
     check_choice("urls", urls)
     check_choice("leave_out", leave_out)
 
+    tell_progress("reading the qrels", 0, None)
     judged = _read_judged(qrels, labels=labels, errors=errors, columns=columns)
     query_ids = None if only is None else _find_queries(only, judged)
     if query_ids is not None and judged is not None:
@@ -99,7 +109,8 @@ def open_systems(
 
     opened: dict[str, Run | RunFile] = {}
     with joined_notices():
-        for name, source in runs.items():
+        for number, (name, source) in enumerate(runs.items()):
+            tell_progress(f"reading {name}", number, len(runs))
             with notices_about(Subject(name)):
                 run = open_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
                 if name not in pages and isinstance(run, Run):

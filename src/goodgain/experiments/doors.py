@@ -11,6 +11,7 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.required_lines import Requirement
 from goodgain.analysis.explaining.explanation import Explanation
 from goodgain.analysis.reporting.curves import Points
+from goodgain.analysis.reporting.drawn_frames import CurveFrame, RecallFrame
 from goodgain.experiments.experiment import Experiment
 from goodgain.formats.no_labels import NO_LABELS
 from goodgain.measures.names import Measures
@@ -159,7 +160,7 @@ def curve(
     costs: Any = None,
     at: Sequence[float] | None = None,
     **options: Unpack[CurveOptions],
-) -> pl.DataFrame:
+) -> CurveFrame:
     """Return the mean of each measure at every iteration. The mean of CG at iteration i equals `CG@i` of `evaluate`.
 
     Every mean is over all queries of the qrels. The iterations after a query has stopped count as empty, as for
@@ -222,7 +223,7 @@ def pr_curve(
     points: Points = "eleven",
     per_query: bool = False,
     **options: Unpack[RankingOptions],
-) -> pl.DataFrame:
+) -> RecallFrame:
     """Return interpolated precision at levels of recall: the highest precision at the same or a higher recall.
 
     The value at level i/10 is the highest precision at a rank where 10 * (relevant so far) >= i * R. R is the query's

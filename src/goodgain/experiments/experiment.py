@@ -16,6 +16,7 @@ from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.analysis.comparing.use_of_documents import Funnel, check_uses, funnel
 from goodgain.analysis.explaining.explanation import Explanation, add_questions
 from goodgain.analysis.reporting.curves import Points, check_curve_options, check_points, parse_curve_measures
+from goodgain.analysis.reporting.drawn_frames import CurveFrame, RecallFrame
 from goodgain.analysis.reporting.spend_totals import check_spend_options, tabulate_spend
 from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError
@@ -97,7 +98,7 @@ class Experiment(Scoring):
         over: str | None = None,
         costs: Any = None,
         at: Sequence[float] | None = None,
-    ) -> pl.DataFrame:
+    ) -> CurveFrame:
         """Return the mean of each measure at every iteration, or with `over` at amounts spent, as `gg.curve` does."""
         arguments: dict[str, Any] = {"upto": upto, "over": over, "costs": costs, "at": at}
         parsed = parse_curve_measures(measures, self._options["rel"])
@@ -106,10 +107,10 @@ class Experiment(Scoring):
         with self.tell():
             self.check_labels(parsed)
             self.warn_of_counts(self.count_runs(find_thresholds(parsed)))
-            return draw_curve(self, parsed, **arguments)
+            return CurveFrame(draw_curve(self, parsed, **arguments))
 
     @checks_kinds
-    def pr_curve(self, *, points: Points = "eleven", per_query: bool = False) -> pl.DataFrame:
+    def pr_curve(self, *, points: Points = "eleven", per_query: bool = False) -> RecallFrame:
         """Return precision over recall for each run, as `gg.pr_curve` does. If `rel` is None, 1 is used."""
         check_points(points, per_query=per_query)
         rel = 1 if self._options["rel"] is None else self._options["rel"]
@@ -120,7 +121,7 @@ class Experiment(Scoring):
             recalls = draw_recalls(self, rel, points, per_query=per_query)
             hits = find_hits_of_runs(self, rel)
             self.warn_of_coverage({name: coverage.tabulate() for name, (_, coverage) in hits.items()})
-        return recalls
+        return RecallFrame(recalls)
 
     @checks_kinds
     def explain(
@@ -138,9 +139,10 @@ class Experiment(Scoring):
         """Explain why the system `new` is better or worse than `base`, query by query, as `gg.explain` does."""
         if unknown := [name for name in (base, new) if name not in self.systems]:
             raise InputError(f"{unknown[0]!r} is not one of the systems; they are {', '.join(self.systems)}")
-        with self.tell():
+        with self.tell() as notices:
             tables = {"results": results, "uses": uses, "outcomes": outcomes}
             explained = explain_pair(self, [base, new], measures, top=top, **tables)
+        explained = replace(explained, notes=tuple(map(str, notices)))
         return explained if queries is None else add_questions(explained, read_queries(queries))
 
     @checks_kinds

@@ -14,7 +14,8 @@ import polars.selectors as cs
 
 from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError, MeasureError, count_of
-from goodgain.files.tables import Table, write_html
+from goodgain.files.notebooks import write_result
+from goodgain.files.tables import Table
 from goodgain.formats.run import Reading
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.ledger_values import average_queries
@@ -179,7 +180,7 @@ class Scores:
         return [Table.of(title, ["measure", "value"], 1, rows)._replace(notes=[made])]
 
     def _repr_html_(self) -> str:
-        return write_html(self.tables())
+        return write_result(self.tables(), self.notes)
 
     def __getitem__(self, measure: str | ir_measures.Measure) -> float | None:
         """Return the mean of a measure, or None if it has no mean. The name may have any spelling that `evaluate` accepts.

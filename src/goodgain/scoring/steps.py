@@ -15,7 +15,7 @@ from goodgain.counting.ledger import Counts
 from goodgain.counting.results_of_systems import read_results_of
 from goodgain.counting.run_opening import stack_systems
 from goodgain.counting.spends import find_spends
-from goodgain.errors import InputError, notices_about
+from goodgain.errors import InputError, notices_about, tell_progress
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.document_lengths import read_lengths
 from goodgain.formats.query_tables import read_costs
@@ -33,7 +33,8 @@ def count_runs(opened: Opened, rels: Sequence[float]) -> dict[str, dict[float, C
     """Return the counts of each run at each threshold, with the notices on the run."""
     counts = {}
 
-    for name, run, subject in opened.list_runs():
+    for number, (name, run, subject) in enumerate(opened.list_runs()):
+        tell_progress(f"counting {name}", number, len(opened.runs))
         with notices_about(subject):
             counts[name] = count_run(opened.qrels, run, rels)
 
@@ -54,7 +55,8 @@ def score_runs(
     digests = {option: _digest_tables(of_runs) for option, of_runs in tables.items()}
     scores = {}
 
-    for name, run, subject in opened.list_runs():
+    for number, (name, run, subject) in enumerate(opened.list_runs()):
+        tell_progress(f"scoring {name}", number, len(opened.runs))
         tables_of_run = {option: of_runs[name] for option, of_runs in tables.items()}
         with notices_about(subject):
             scored = score_run(opened.qrels, run, measures, **options, tables=tables_of_run)

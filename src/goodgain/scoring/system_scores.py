@@ -13,7 +13,8 @@ import polars as pl
 from goodgain.counting.ledger import count_pools
 from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import InputError
-from goodgain.files.tables import Table, format_cell, write_html
+from goodgain.files.notebooks import write_result
+from goodgain.files.tables import Table, format_cell
 from goodgain.formats.digest import digest_rows
 from goodgain.measures.bounds import find_range
 from goodgain.measures.names import find_null_rule
@@ -164,7 +165,7 @@ class SystemScores:
         return [Table.of("Means over queries", ["measure", *self.systems], 1, rows)]
 
     def _repr_html_(self) -> str:
-        return write_html(self.tables())
+        return write_result(self.tables(), self.notes)
 
     def __repr__(self) -> str:
         (table,) = self.tables()

@@ -20,12 +20,14 @@ from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
 from goodgain.analysis.comparing.comparison_sentences import list_notes
 from goodgain.analysis.comparing.comparison_tables import Layout, build_tables
 from goodgain.errors import InputError, count_of, escape_controls
+from goodgain.files.notebooks import load_pictures
 from goodgain.files.tables import Table
 from goodgain.files.terminal_tables import ANY_WIDTH, write_plain
 from goodgain.options import spell
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -154,6 +156,11 @@ class Comparison(ComparisonFrames):
         if name not in self.scores:
             raise InputError(f"{spell('system', name)} is not one of the systems; they are {', '.join(self.scores)}")
         write_baseline(self.scores[name], path, system=name, outcomes=self.outcomes)
+
+    def plot(self) -> Figure:
+        """Return a figure of the differences in each query: the plot of `plots.per_query` for each measure and pair."""
+        figure: Figure = load_pictures().draw_comparison(self)
+        return figure
 
     def to_polars(self) -> pl.DataFrame:
         """Return `pairs`, a Polars frame."""

@@ -33,6 +33,7 @@ from goodgain.analysis.comparing.rendering import VERDICT_COLOURS
 from goodgain.analysis.comparing.shared_tables import describe_shared, explain_shared
 from goodgain.errors import InputError, escape_controls
 from goodgain.files.escaping import escape_html, guard_formulas
+from goodgain.files.notebooks import mark_shown
 from goodgain.files.tables import (
     BOOKTABS,
     Cell,
@@ -183,7 +184,9 @@ def render_html(frames: ComparisonFrames) -> str:
         rows.append([*row[:at], row[at]._replace(picture=picture), *row[at + 1 :]])
     tables = write_html([means, pairs._replace(rows=rows), *more])
 
-    sentences = [*build_legend(frames), *list_notes(frames)]
+    notes = list_notes(frames)
+    mark_shown(notes)
+    sentences = [*build_legend(frames), *notes]
     items = "".join(f"<li>{escape_html(sentence)}</li>" for sentence in sentences)
     return f"{tables}<ul><small>{items}</small></ul>"
 

@@ -1,8 +1,10 @@
 """Counts the documents that systems returned, opened and cited, and the good documents lost between these stages."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -10,6 +12,7 @@ from goodgain.argument_kinds import checks_kinds
 from goodgain.counting.coverage import join_examples, warn_if_none_is_judged
 from goodgain.counting.joined_addresses import spell_like
 from goodgain.errors import InputError, count_of, notice
+from goodgain.files.notebooks import load_pictures
 from goodgain.files.tables import Table, sort_ids, write_html
 from goodgain.files.writing import spell_as_known
 from goodgain.formats.qrels import Qrels, load_qrels
@@ -18,6 +21,9 @@ from goodgain.measures.parameters import check_rel
 from goodgain.measures.thresholds import warn_of_rel
 from goodgain.options import OPTIONS, check_choice, spell
 from goodgain.schema import EMPTY_DOC
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Column of a query -> its better direction. The columns of a stage are null where the log does not record the stage.
 FUNNEL: dict[str, str | None] = {
@@ -83,7 +89,7 @@ class Funnel:
         )
         return has_value.group_by("system", maintain_order=True).agg(pl.col(*FUNNEL).sum().cast(pl.Int64))
 
-    def in_order(self, systems: Sequence[str]) -> "Funnel":
+    def in_order(self, systems: Sequence[str]) -> Funnel:
         """Return the funnel with the systems in this order. Other systems come last."""
         place = pl.col("system").replace_strict({name: k for k, name in enumerate(systems)}, default=len(systems))
         return replace(self, frame=self.frame.sort(place, maintain_order=True))
@@ -94,6 +100,11 @@ class Funnel:
 
     def __str__(self) -> str:
         return str(self.frame)
+
+    def plot(self) -> Figure:
+        """Return a figure of the documents returned, opened and cited, as `plots.funnel` draws it."""
+        figure: Figure = load_pictures().draw_funnel(self)
+        return figure
 
     def tables(self) -> list[Table]:
         """Return the table that a notebook shows: a row per system, a column per mean."""

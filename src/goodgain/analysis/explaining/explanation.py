@@ -18,7 +18,8 @@ from goodgain.analysis.explaining.iterations_table import tabulate_iterations
 from goodgain.counting.results_of_systems import Results
 from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import InputError, count_of
-from goodgain.files.tables import Table, sort_ids, write_html, write_markdown
+from goodgain.files.notebooks import write_result
+from goodgain.files.tables import Table, sort_ids, write_markdown
 from goodgain.files.terminal_tables import write_plain
 from goodgain.formats import Qrels
 from goodgain.measures.good_gain import CG, NumDup
@@ -56,6 +57,7 @@ class Explanation(ExplanationFrames):
         absent: system, query_id: the queries without a row in the run of a system.
         broke_off: system, query_id: the queries whose results do not count, because their traces broke off (`incomplete`).
         pairs: if a system has several runs, query_id, of_query (the query in the qrels), run_base, run_new. None otherwise.
+        notes: all notices of the call, also minor ones.
 
     For CG, NumGood, DCGG, nCG and nDCGG, the difference of a query is `math.fsum` of the amounts in `causes`, or 0 if only a
     rounding error remains. The causes of RG, DRG and SRE are the causes of their numerators CG, DCGG and NumGood. With integer
@@ -112,7 +114,7 @@ class Explanation(ExplanationFrames):
         return self.to_text()
 
     def _repr_html_(self) -> str:
-        return write_html(build_screen(self))
+        return write_result(build_screen(self), self.notes)
 
 
 def add_questions(explanation: Explanation, texts: pl.DataFrame) -> Explanation:

@@ -33,6 +33,7 @@ class ExplanationFrames:
     parts: Mapping[str, Parts]
     top: int = 5
     pairs: pl.DataFrame | None = None
+    notes: tuple[str, ...] = ()
 
 
 Frames = TypeVar("Frames", bound=ExplanationFrames)

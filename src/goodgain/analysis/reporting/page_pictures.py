@@ -15,7 +15,7 @@ from goodgain.analysis.reporting.plots.plot_data import (
     describe_without_results,
     prepare_what_came_back,
 )
-from goodgain.errors import count_of
+from goodgain.errors import count_of, tell_progress
 from goodgain.files.escaping import escape_html
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure
@@ -61,6 +61,7 @@ def _draw_in_own_style(draw: Callable[[], Iterator[tuple[str, str, Any]]]) -> li
     with style.context(["default", _LOOK]):  # not the style of the user
         pictures, places = [], dict[Any, Any]()
         for number, (title, text, ax) in enumerate(draw()):
+            tell_progress(f"drawing picture {number + 1}", number, None)
             ax.set_title("", loc="left")  # the page writes it above the picture
             pictures.append({"title": title, "text": text, "svg": _to_svg(ax, number, title, text, places)})
         return pictures

@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import orjson
 
-from goodgain.errors import InputError, count_of, notice
+from goodgain.errors import InputError, count_of, notice, tell_progress
 from goodgain.files.json_text import NotJSONError, loads
 from goodgain.judgments.labelling.answers_and_journal import (
     Answer,
@@ -325,6 +325,10 @@ class Endpoint:
         may_help = response.status_code in (408, 409, 429) or response.is_server_error
         asked = _read_wait(response.headers) if may_help else 0.0
         is_last = self._call.sent >= self.budget.tries or response.headers.get("x-should-retry") == "false"
+        if may_help and not is_last:
+            when = f" in {math.ceil(asked):,} seconds" if asked > 0 else ""
+            tries = f"try {self._call.sent + 1} of {self.budget.tries}"
+            tell_progress(f"{self.host} answered with status {response.status_code}: {tries}{when}", 0, None)
         if _CLIENT_WAITS < asked <= _LONGEST_WAIT and not is_last:
             if not self._has_waited:
                 self._has_waited = True

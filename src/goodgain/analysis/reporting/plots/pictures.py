@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
+from goodgain.analysis.comparing.use_of_documents import Funnel
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.plots.plot_data import KINDS
 from goodgain.errors import InputError, notice
@@ -74,6 +75,10 @@ def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None 
     figure.shared = {label: shared[label] for label in order}
     _finish(figure, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
     return figure
+
+
+def draw_funnel(found: Funnel) -> Figure:
+    return plots.funnel(found).figure  # type: ignore[return-value]  # not a subfigure: it is new
 
 
 def _open_figure(number: int, height: float = 3.3) -> tuple[Picture, list[Axes]]:
