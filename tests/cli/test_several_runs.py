@@ -157,3 +157,14 @@ def test_few_runs_have_a_line_each_and_what_holds_for_all_is_said_once(tmp_path:
     same = run_command("evaluate", "qrels", names[0], "again=r0.run", "-m", "CG", cwd=tmp_path).stderr
     assert "\nqueries: 20 scored, 0 of them absent from the run; 0 of the run lack judgments and are left out\n" in same
     assert same.count("20 scored") == 1
+
+
+def test_many_systems_that_stopped_are_listed_with_their_numbers(tmp_path: Path) -> None:
+    (tmp_path / "qrels").write_text("".join(f"q{k} 0 a 2\n" for k in range(8)))
+    names = [f"r{k}.run" for k in range(5)]
+    for k, name in enumerate(names):  # run k stops after its first search in k queries
+        rows = [f"q{query} {i} d{i} 1 1 t\n" for query in range(8) for i in ((1,) if query < k else (1, 2))]
+        (tmp_path / name).write_text("".join(rows))
+    said = run_command("compare", "qrels", *names, "-m", "CG@2", "-o", "csv", cwd=tmp_path).stderr
+    stopped = "Before iteration 2 4 systems stopped in some queries (r1 1, r2 2, r3 3, r4 4), while another system searched on."
+    assert f"notice: {stopped}\n" in said

@@ -360,7 +360,7 @@ def test_markdown_has_the_sentences_and_tables_and_escapes_names(tmp_path: Path)
 def test_the_page_shows_the_first_reasons_for_doubt_and_folds_the_others(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goodgain.analysis.reporting.report._MOST_DOUBTS", most)
+    monkeypatch.setattr("goodgain.analysis.reporting.report._MOST_SHOWN", most)
     qrels = {f"q{k}": {"a": 3, "b": 2, "c": 0} for k in range(6)}
     runs = {name: {query: {"a": 2.0, f"x{k}": 1.0} for k, query in enumerate(qrels)} for name in ("one", "two")}
     doubts = json.loads(gg.report(qrels, runs, tmp_path / "a.json", "nCG@9 SRR@9").read_text())["doubts"]
@@ -371,6 +371,15 @@ def test_the_page_shows_the_first_reasons_for_doubt_and_folds_the_others(
     shown, _, folded = section.partition("<details>")
     assert (shown.count("<li>"), folded.count("<li>")) == (min(len(doubts), most), max(len(doubts) - most, 0))
     assert (f"<summary>{len(doubts) - most} more</summary>" in folded) == (len(doubts) > most)
+
+
+def test_explanations_of_many_systems_are_folded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("goodgain.analysis.reporting.report._MOST_SHOWN", 2)
+    runs = {"base": RUNS["quick"], **dict.fromkeys("abc", RUNS["late"])}
+    text = gg.report(AGENTS / "qrels.txt", runs, tmp_path / "a.html", "nCG@6").read_text()
+    section = text.partition('<section id="why"')[2].partition("</section>")[0]
+    shown, _, folded = section.partition("<details>")
+    assert shown.count("<p>") == 2 and folded.startswith("<summary>1 more</summary>")
 
 
 def test_outcomes_are_compared_beside_the_measures(tmp_path: Path) -> None:

@@ -288,17 +288,18 @@ def describe_stops(
     has_stopped = in_every_run | in_some_runs
     if not has_stopped.any():
         return
-    parts = []
+    stops = {}  # system -> queries in every run, in some runs only
     for name, every, some in zip(iterations, in_every_run.sum(axis=1), in_some_runs.sum(axis=1), strict=True):
         if every or some:
-            parts.append(_describe_stop(name, every, some, has_runs=len(iterations[name]) > 1))
+            stops[name] = (every, some)
     names = [str(measure) for measure in measures if measure.cutoff is not None and measure.NAME in _KEEP_LAST_VALUE]
     names = [name for name in names if np.isfinite(values[name])[has_stopped].any()]
     effect = ""
     if names:
         effect = f" {' and '.join(names)} {'keeps its' if len(names) == 1 else 'keep their'} last value there."
     yield GoodgainNotice(
-        "early_stops", f"Before iteration {cutoff} {', '.join(parts)}, while another system searched on.{effect}"
+        "early_stops",
+        f"Before iteration {cutoff} {_describe_stops(stops, iterations)}, while another system searched on.{effect}",
     )
 
 
@@ -331,6 +332,16 @@ def _find_stops(iterations: Mapping[str, Matrix], cutoff: int) -> tuple[NDArray[
     searched_on = np.minimum(last_of_others, cutoff)
     in_every_run = (last > 0) & (last < searched_on)
     return in_every_run, (first < searched_on) & ~in_every_run
+
+
+def _describe_stops(stops: Mapping[str, tuple[int, int]], iterations: Mapping[str, Matrix]) -> str:
+    if len(stops) > _EXAMPLES:
+        numbers = ", ".join(f"{name} {every + some:,}" for name, (every, some) in stops.items())
+        return f"{len(stops)} systems stopped in some queries ({numbers})"
+    parts = []
+    for name, (every, some) in stops.items():
+        parts.append(_describe_stop(name, every, some, has_runs=len(iterations[name]) > 1))
+    return ", ".join(parts)
 
 
 def _describe_stop(name: str, every: int, some: int, *, has_runs: bool) -> str:

@@ -43,8 +43,8 @@ FORMATS = {"html": (".html", ".htm"), "markdown": (".md",), "csv": (".csv",), "j
 _MOST_CURVES = 4
 #: The largest number of systems with a table of their searches.
 _MOST_SYSTEMS = 6
-#: How many reasons for doubt the page shows; the others are folded.
-_MOST_DOUBTS = 5
+#: How many reasons for doubt, and explanations, the page shows; the others are folded.
+_MOST_SHOWN = 5
 _PAGE = Path(__file__).parent / "page"
 
 
@@ -281,7 +281,7 @@ def _write_page(of: Evidence, said: Mapping[str, Any]) -> str:
         words=of.words,
         more=[] if comparison is None else build_tables(comparison, Layout()),
         legend=legend,
-        most_doubts=_MOST_DOUBTS,
+        most_shown=_MOST_SHOWN,
         searches=[*build_search_tables(of.searches, _MOST_SYSTEMS)],
         systems=of.systems,
         explained=str(of.explained.measure),

@@ -168,9 +168,12 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     ax, own = canvas.open_ax(ax)
     entries = []
     edges = np.arange(rows.height + 1) - 0.5
+    # where both lines are equal, the dashes are above the broad line
+    ended = {"color": canvas.find_ink(ax), "linewidth": 1.2, "linestyle": (0, (4, 1.5)), "zorder": 1.2}
+    found_good = {"color": KINDS["new_good"].colour, "linewidth": 2.6, "zorder": 1.1}
     lines: list[tuple[str, str, dict[str, Any]]] = [
-        ("last", "last search", {"color": canvas.find_ink(ax), "linewidth": 1.2, "linestyle": (0, (4, 1.5))}),
-        ("last_good", "last new good document", {"color": KINDS["new_good"].colour, "linewidth": 2.6}),
+        ("last", "last search", ended),
+        ("last_good", "last new good document", found_good),
     ]
     for name, label, look in lines:
         ax.stairs(rows.get_column(name).to_numpy(), edges, **look)
