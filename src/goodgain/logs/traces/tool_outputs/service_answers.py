@@ -170,6 +170,8 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
 
 def _read_vertex(hits: list[Object]) -> list[Object] | None:
     """Read references of Vertex AI Search: a chunk with the metadata of its document, or a document with its chunks."""
+    if hits[0].keys().isdisjoint(_VERTEX_KEYS):
+        return None
     inner = [next((hit[key] for key in _VERTEX_KEYS if isinstance(hit.get(key), dict)), None) for hit in hits]
     if None in inner:
         return None
