@@ -66,6 +66,8 @@ ITERATIONS = """\
 >>> asked = {"query_id": "q", "iteration": [1, 2], "search": 1, "rank": 0, "search_query": ["dam", "Dam"]}
 >>> results = pl.DataFrame(asked)
 >>> lengths = {"a": 100, "b": 400, "c": 200, "d": 300, "f": 500}
+>>> spent = {"query_id": "q", "calls": [2], "input_tokens": [600], "seconds": [6.0], "cost": [0.5]}
+>>> costs = pl.DataFrame(spent)
 """
 RANKING = """\
 >>> grades = {"q": {"a": 2, "b": 0, "c": 1, "e": 1, "x": 0}}

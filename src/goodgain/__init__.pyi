@@ -40,7 +40,11 @@ from goodgain.logs.traces import read_traces as read_traces
 from goodgain.logs.traces import to_run as to_run
 from goodgain.logs.traces import write_results as write_results
 from goodgain.measures.beside_the_run import AreaOver as AreaOver
+from goodgain.measures.beside_the_run import Calls as Calls
+from goodgain.measures.beside_the_run import Cost as Cost
 from goodgain.measures.beside_the_run import RepeatedQueries as RepeatedQueries
+from goodgain.measures.beside_the_run import Seconds as Seconds
+from goodgain.measures.beside_the_run import Tokens as Tokens
 from goodgain.measures.beside_the_run import ValueAt as ValueAt
 from goodgain.measures.classic import ERR as ERR
 from goodgain.measures.classic import nDCG as nDCG

@@ -99,7 +99,8 @@ SCORING = (
 )
 _OF_SEARCHES = "RepeatedQueries needs it. For several systems give one table, or a list with a table per system."
 _OF_SPENDS = (
-    "AreaOver and ValueAt over tokens, cost or seconds need costs. In Python a frame, a file, or a list of these."
+    "Tokens, Cost, Seconds and Calls need costs, and so do AreaOver and ValueAt over tokens, cost or seconds. In Python a "
+    "frame, a file, or a list of these."
 )
 _LENGTHS = "Lengths of documents: doc_id and length (.csv, .tsv, .jsonl, .parquet)."
 _OF_LENGTHS = (

@@ -88,7 +88,10 @@ def draw(random: Random) -> tuple[gg.Qrels, dict[str, list[float]], list[str], d
     never = [(query, None, "-", 0, 0.0) for query in not_searched if random.randint(0, 1)]
     run = pl.concat([run, pl.DataFrame(never, schema=run.schema, orient="row")])
     every = [(query, i) for query in "pqrstu" for i in (1, 2)]
-    costs = pl.DataFrame([(*of, 2.0) for of in every], schema=["query_id", "iteration", "seconds"], orient="row")
+    amounts = ["seconds", "input_tokens", "cost", "calls"]
+    costs = pl.DataFrame(
+        [(*of, 2.0, 9.0, 0.1, 1.0) for of in every], schema=["query_id", "iteration", *amounts], orient="row"
+    )
     strings = [(*of, 1, 0, "mill") for of in every]
     columns = ["query_id", "iteration", "search", "rank", "search_query"]
     results = pl.DataFrame(strings, schema=columns, orient="row")

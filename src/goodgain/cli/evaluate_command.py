@@ -77,7 +77,7 @@ junit_option = shared.file_option(
 @click.option("--interval", is_flag=True, help="Also give the interval of each mean over queries.")
 @shared.declared_option("groups")
 @shared.declared_option("results", "For RepeatedQueries.")
-@shared.declared_option("costs", "For AreaOver and ValueAt.", multiple=True)
+@shared.declared_option("costs", "For Tokens, Cost, Seconds, Calls, AreaOver and ValueAt.", multiple=True)
 @shared.declared_option("lengths", "For EU, nEU, TBG and U.")
 @shared.declared_options("missing", "no_good", "order", "seed", "resamples", "alpha")
 @shared.reading_options

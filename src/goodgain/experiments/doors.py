@@ -58,7 +58,8 @@ def compare(
             numbers replaces the measure by the measure at each of these iterations.
         groups: a file or a frame of query_id and group, to compare on each group of queries too.
         outcomes: a file or a frame of query_id, system and columns of numbers, such as solved (0 or 1). Each column is
-            compared like a measure for which higher is better, and is correlated with the measures. The frame
+            compared like a measure for which higher is better, and is correlated with the measures. A name may end in the
+            better direction (`latency:down`); of `tokens`, `cost`, `seconds` and `calls` less is better. The frame
             `funnel(...).per_query` can also be given; goodgain knows the better direction of its columns.
         baseline_file: a file of `Comparison.write_baseline`. Its system is called `baseline`, and one run is enough to
             compare with it.

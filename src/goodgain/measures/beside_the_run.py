@@ -112,6 +112,63 @@ RepeatedQueries = _declare(
     table=lambda _parameters: "results",
     remark="it needs results=, and labels and rel have no effect on it",
 )
+
+
+def _sum_costs(searches: Searches, column: str) -> pl.DataFrame:
+    totals = searches.tables["costs"].filter(over=f"total {column}")
+    return totals.join(searches.lengths, on="query_id", how="semi").select("query_id", value="spend")
+
+
+_OF_QUERIES = {
+    "bounds": ("0", ""),
+    "better": "down",
+    "own": {},
+    "by_iteration": False,
+    "needs_labels": False,
+    "null_if": f"{NOT_SEARCHED}, costs= lacks the query, or in `compare` the query broke off",
+    "table": lambda _parameters: "costs",
+    "remark": "it needs costs=, and sums all rows of the query, also those of the query as a whole",
+}
+Tokens = _declare(
+    "Tokens",
+    "Tokens",
+    "input and output tokens of the query",
+    lambda searches: _sum_costs(searches, "tokens"),
+    source="the costs of convert --costs",
+    total="tokens",
+    example=("Tokens", 600.0),
+    **_OF_QUERIES,
+)
+Cost = _declare(
+    "Cost",
+    "Cost",
+    "cost of the query, in the currency of costs=",
+    lambda searches: _sum_costs(searches, "cost"),
+    source="the costs of convert --costs",
+    total="cost",
+    example=("Cost", 0.5),
+    **_OF_QUERIES,
+)
+Seconds = _declare(
+    "Seconds",
+    "Seconds",
+    "seconds of the query",
+    lambda searches: _sum_costs(searches, "seconds"),
+    source="the costs of convert --costs",
+    total="seconds",
+    example=("Seconds", 6.0),
+    **_OF_QUERIES,
+)
+Calls = _declare(
+    "Calls",
+    "Search Calls",
+    "search calls of the query; NumIter counts parallel calls once",
+    lambda searches: _sum_costs(searches, "calls"),
+    source="the costs of convert --costs",
+    total="calls",
+    example=("Calls", 2.0),
+    **_OF_QUERIES,
+)
 _OF_BUDGETS = {
     "bounds": ("0", ""),
     "own": {

@@ -93,6 +93,7 @@ class Declaration:
     by_iteration: bool = False
     by_repeats: bool = False  # whether the value depends on which results are repeats
     counts_repeats: bool = False  # whether only repeats of results or searches raise the value above 0
+    total: str = ""  # the column of costs whose sum over a query is the value
     shows: str = ""  # the value after a search, in plain words for the title of a picture; "" if the title says it
 
     @property
@@ -330,7 +331,7 @@ class SessionMeasure(IterationMeasure):
     @property
     def spends(self) -> tuple[str, ...]:
         """The columns of costs that the measure needs, such as `tokens`."""
-        return (self.params["over"],) if self.table == "costs" else ()
+        return (self.params["over"],) if self.table == "costs" and not self.declaration.total else ()
 
 
 class GoodGainMeasure(IterationMeasure):
@@ -438,6 +439,7 @@ _QRELS = {
 _TABLES = {
     "results": 'polars.DataFrame({"query_id": "q", "iteration": [1, 2], "search": 1, "rank": 0, "search_query": ["dam", "Dam"]})',
     "lengths": 'dict.fromkeys("abcdef", 100)',
+    "costs": 'polars.DataFrame({"query_id": "q", "calls": [2], "input_tokens": [600], "seconds": [6.0], "cost": [0.5]})',
 }
 
 

@@ -88,6 +88,8 @@ def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainM
     `what` is the table or plot that shows the measure at each iteration, such as `the ledger`.
     """
     if isinstance(measure, SessionMeasure):
+        if measure.declaration.total:
+            raise MeasureError(f"{measure} is of the whole query, and {what} shows iterations. Leave out {measure}.")
         told = f"{measure} needs all results, which {what} lacks"
         raise MeasureError(f"{told}; evaluate it at iterations: {measure.NAME}@1-3")
     if not isinstance(measure, GoodGainMeasure):

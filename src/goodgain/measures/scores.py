@@ -339,32 +339,31 @@ def leave_out_no_good(
     of: Scores, without_good: Mapping[str, pl.Series], measures: Sequence[ir_measures.Measure]
 ) -> Scores:
     """Return the scores without values of a measure for the queries in `without_good`, which maps measures to query ids."""
-    if not without_good:
-        return replace(of, signature=of.signature | {"no_good": "absent"})
+    kept = set_to_null(of, without_good, measures)
+    return replace(
+        kept,
+        signature=of.signature | {"no_good": "absent"},
+        replicates=tuple(leave_out_no_good(run, without_good, measures) for run in of.replicates),
+    )
 
-    def set_to_null(values: pl.DataFrame) -> pl.DataFrame:
+
+def set_to_null(of: Scores, queries: Mapping[str, pl.Series], measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Return the scores without the values of some measures in some queries. `queries` maps measures to query ids."""
+    if not queries:
+        return of
+
+    def set_columns(values: pl.DataFrame) -> pl.DataFrame:
         known = {
-            name: ~pl.col("query_id").is_in(ids.implode())
-            for name, ids in without_good.items()
-            if name in values.columns
+            name: ~pl.col("query_id").is_in(ids.implode()) for name, ids in queries.items() if name in values.columns
         }
         return values.with_columns(pl.when(is_kept).then(name).alias(name) for name, is_kept in known.items())
 
-    lacking = pl.concat(
-        ids.to_frame("query_id").with_columns(measure=pl.lit(name)) for name, ids in without_good.items()
-    )
+    lacking = pl.concat(ids.to_frame("query_id").with_columns(measure=pl.lit(name)) for name, ids in queries.items())
     is_lacking = lacking.with_columns(is_lacking=pl.lit(True))
     classic = of._classic.join(is_lacking, on=["query_id", "measure"], how="left", maintain_order="left")
     classic = classic.with_columns(pl.when(pl.col("is_lacking").is_null()).then("value")).drop("is_lacking")
-    kept = replace(
-        of,
-        _ours=set_to_null(of._ours),
-        _classic=classic,
-        _raised=None if of._raised is None else set_to_null(of._raised),
-        replicates=tuple(leave_out_no_good(run, without_good, measures) for run in of.replicates),
-        signature=of.signature | {"no_good": "absent"},
-    )
-    return average_values(kept, measures)
+    raised = None if of._raised is None else set_columns(of._raised)
+    return average_values(replace(of, _ours=set_columns(of._ours), _classic=classic, _raised=raised), measures)
 
 
 def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:

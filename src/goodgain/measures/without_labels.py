@@ -39,6 +39,8 @@ def _find_declarations() -> list[Declaration]:
 
 def _can_be_computed(declared: Declaration, tables: Collection[str]) -> bool:
     measure = declared.measure
+    if declared.total:  # the costs may lack this column
+        return False
     is_without_table = not isinstance(measure, SessionMeasure) or not measure.table or measure.table in tables
     return is_without_table and not any(info.required for info in measure.SUPPORTED_PARAMS.values())
 

@@ -18,7 +18,7 @@ from goodgain.counting.spends import find_spends
 from goodgain.errors import InputError, notices_about, tell_progress
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.document_lengths import read_lengths
-from goodgain.formats.query_tables import read_costs
+from goodgain.formats.query_tables import read_costs, select_costs
 from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.scores import Scores
 from goodgain.options import spell
@@ -119,4 +119,19 @@ def _tabulate_spends(
     for over in dict.fromkeys(needed):
         for system, (spends,) in find_spends(over, counts_of_systems, paid).items():
             rows[names[system]].append(spends.rows.with_columns(over=pl.lit(over)))
+    totals = [measure.declaration.total for measure in measures if isinstance(measure, SessionMeasure)]
+    for column in dict.fromkeys(filter(None, totals)):
+        for system, name in names.items():
+            rows[name].append(_sum_costs(column, select_costs(paid, system, [*names]), name))
     return {name: pl.concat(frames) for name, frames in rows.items()}
+
+
+def _sum_costs(column: str, costs: pl.DataFrame, system: str) -> pl.DataFrame:
+    """Return a row for each query with known costs: query_id, iteration (null), spend (the sum), over (`total tokens`)."""
+    known = costs.drop_nulls(column)
+    if known.is_empty():
+        raise InputError(
+            f"{spell('costs')} has no {column} of {system or 'the run'}. Leave out the measure, or add them."
+        )
+    sums = known.group_by("query_id", maintain_order=True).agg(spend=pl.col(column).sum().cast(pl.Float64))
+    return sums.select("query_id", pl.lit(None, pl.Int64).alias("iteration"), "spend", over=pl.lit(f"total {column}"))

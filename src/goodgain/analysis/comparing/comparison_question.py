@@ -21,6 +21,7 @@ from goodgain.analysis.comparing.corrections import (
     leave_out_incomparable,
     select_shared_queries,
 )
+from goodgain.analysis.comparing.outcome_directions import find_direction_of_outcome
 from goodgain.analysis.comparing.outcomes import (
     check_completed,
     count_as_empty,
@@ -35,13 +36,12 @@ from goodgain.analysis.comparing.pairs_table import (
     mark_searched,
 )
 from goodgain.analysis.comparing.required_lines import BASELINE, Requirement, parse_requirement
-from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.counting.run_in_blocks import RunFile, read_whole
 from goodgain.errors import InputError
 from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_runs
 from goodgain.measures.bounds import Range, find_contributions, find_largest_label, find_range
-from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure, find_meaning
 from goodgain.measures.names import (
     Measures,
     add_counts,
@@ -51,7 +51,7 @@ from goodgain.measures.names import (
     parse_measures,
 )
 from goodgain.measures.parameters import is_number
-from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries
+from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries, set_to_null
 from goodgain.options import ALPHA, OPTIONS, ORDER, RESAMPLES, SEED, check_whole_number, spell
 from goodgain.schema import COMPLETED, SEARCHED
 from goodgain.statistics.statistical_tests import (
@@ -197,7 +197,7 @@ class Question:
     @cached_property
     def better(self) -> dict[str, str | None]:
         directions = {str(measure): find_direction(measure) for measure in self.asked}
-        return directions | {name: FUNNEL.get(name, "up") for name in (*self.solved, *self.shares)}
+        return directions | {name: find_direction_of_outcome(name) for name in (*self.solved, *self.shares)}
 
     def find_ranges(self, matrices: Mapping[str, Matrix], largest_label: float) -> dict[str, Range]:
         """Return the values that each measure and outcome allows. An outcome of zeros and ones is a share."""
@@ -294,6 +294,9 @@ class Question:
             scores = count_as_empty(scores, empty, incomplete, self.needed)
         elif incomplete is not None and self.incomplete == "absent":
             scores = leave_out_queries(scores, incomplete, self.needed)
+        if incomplete is not None:  # a query that broke off was cheap
+            totals = [str(measure) for measure in self.needed if find_meaning(measure).total]
+            scores = set_to_null(scores, dict.fromkeys(totals, incomplete), self.needed)
         scores = leave_out_empty(scores, self.asked)
         scores = leave_out_absent(scores, self.needed) if self.missing == "absent" else scores
         if not self.bounds:

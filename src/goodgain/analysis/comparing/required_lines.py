@@ -13,7 +13,8 @@ import ir_measures
 import numpy as np
 from numpy.typing import NDArray
 
-from goodgain.analysis.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
+from goodgain.analysis.comparing.outcome_directions import find_direction_of_outcome
+from goodgain.analysis.comparing.use_of_documents import RATIO_OF_SUMS
 from goodgain.errors import InputError
 from goodgain.measures.names import find_direction, parse_measure
 from goodgain.options import spell
@@ -149,5 +150,5 @@ def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]
 
 
 def forbids_improvement(line: Requirement) -> bool:
-    better = FUNNEL.get(line.measure, "up") if isinstance(line.measure, str) else find_direction(line.measure)
+    better = find_direction_of_outcome(line.measure) if isinstance(line.measure, str) else find_direction(line.measure)
     return line.bound is None and better is not None and (better == "up") == line.sign.startswith("<")
