@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
 import ir_measures
@@ -84,34 +83,41 @@ def compare_orders(human: Any, model: Any, runs: Mapping[str, Any], measure: Any
 
     Source: Kendall 1945 (tau-b); Yilmaz, Aslam and Robertson, SIGIR 2008 (tau-AP).
     """
-    asked = _read_measure(measure)
+    compared_measure = _read_measure(measure)
     systems = check_systems(runs)
     if len(systems) < FEWEST_SYSTEMS:
         raise InputError(
             f"the order of {count_of(len(systems), 'system')} is not compared: a rank correlation needs at least "
             f"{FEWEST_SYSTEMS} systems. Compare two systems by their difference"
         )
-    people, machine = load_qrels(human), load_qrels(model)
-    shared = sorted({*people.query_ids} & {*machine.query_ids})
+    labels_of_people, labels_of_model = load_qrels(human), load_qrels(model)
+    shared = sorted({*labels_of_people.query_ids} & {*labels_of_model.query_ids})
     if not shared:
         raise InputError("people and the model judged no query in common. Give labels of the same queries")
-    sign = -1 if find_direction(asked) == "down" else 1
+
     with joined_notices():
-        by_system = [
-            [_score(labels, name, run, [asked], shared)[0] for labels in (people, machine)]
-            for name, run in systems.items()
-        ]
-    values = sign * np.asarray(by_system)  # system, whose labels, query
-    sums = [[math.fsum(of) / len(shared) for of in both] for both in values.tolist()]
-    rows = [(name, *both) for name, both in zip(systems, sums, strict=True)]
+        by_system = []
+        for name, run in systems.items():
+            (by_people,) = _score(labels_of_people, name, run, [compared_measure], shared)
+            (by_model,) = _score(labels_of_model, name, run, [compared_measure], shared)
+            by_system.append([by_people, by_model])
+    sign = -1 if find_direction(compared_measure) == "down" else 1
+    values = sign * np.asarray(by_system)  # axes: system, people or model, query
+
+    rows = []
+    for name, (by_people, by_model) in zip(systems, values.tolist(), strict=True):
+        rows.append((name, math.fsum(by_people) / len(shared), math.fsum(by_model) / len(shared)))
     means = pl.DataFrame(rows, schema=["system", "human", "model"], orient="row")
     means = means.sort("human", "system", descending=[True, False])
-    units = values.transpose(2, 1, 0).reshape(len(shared), -1)
-    ends = np.concatenate([means.get_column("human").to_numpy(), means.get_column("model").to_numpy()])
+
     correlations = {"tau": _tau_b, "tau_top": _tau_top, "tau_ap": _tau_ap}
-    found = {name: find(ends) for name, find in correlations.items()}
-    intervals = {name: bootstrap_interval(units, find) for name, find in correlations.items()}
-    return OrderAgreement(means.with_columns(pl.col("human", "model") * sign), intervals=intervals, **found)
+    means_of_both = np.concatenate([means.get_column("human").to_numpy(), means.get_column("model").to_numpy()])
+    by_query = values.transpose(2, 1, 0).reshape(len(shared), -1)  # a row per query: people's values, then the model's
+    return OrderAgreement(
+        means.with_columns(pl.col("human", "model") * sign),
+        **{name: correlate(means_of_both) for name, correlate in correlations.items()},
+        intervals={name: bootstrap_interval(by_query, correlate) for name, correlate in correlations.items()},
+    )
 
 
 def estimate_difference(
@@ -138,13 +144,18 @@ def estimate_difference(
 
     Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
     """
-    asked = _read_measure(measure)
+    compared_measure = _read_measure(measure)
     systems = check_systems(runs)
     if len(systems) != 2:
         raise InputError(f"the difference of two systems needs two runs, not {len(systems)}")
-    by_people, by_model, further = _score_both(human, model, systems, [asked], confidence)
-    differences = (of[0][0] - of[1][0] for of in (by_people, by_model, further))
-    return compute_intervals(*differences, confidence=confidence)
+    by_people, by_model, further = _score_both(human, model, systems, [compared_measure], confidence)
+    # axes: system, measure, query
+    return compute_intervals(
+        by_people[0][0] - by_people[1][0],
+        by_model[0][0] - by_model[1][0],
+        further[0][0] - further[1][0],
+        confidence=confidence,
+    )
 
 
 def estimate_means(
@@ -171,42 +182,54 @@ def estimate_means(
 
     Source: Angelopoulos, Duchi and Zrnic, 2023 (PPI++).
     """
-    asked = parse_measures(measures)
+    parsed = parse_measures(measures)
     systems = check_systems({str(getattr(run, "name", None) or "the run"): run})
-    by_people, by_model, further = _score_both(human, model, systems, asked, confidence)
-    return {
-        str(measure): compute_intervals(by_people[0][k], by_model[0][k], further[0][k], confidence=confidence)
-        for k, measure in enumerate(asked)
-    }
+    (by_people,), (by_model,), (further,) = _score_both(human, model, systems, parsed, confidence)
+    estimates = {}
+    for place, measure in enumerate(parsed):
+        values = by_people[place], by_model[place], further[place]
+        estimates[str(measure)] = compute_intervals(*values, confidence=confidence)
+    return estimates
 
 
 def _score_both(
     human: Any, model: Any, systems: Mapping[str, Any], measures: list[ir_measures.Measure], confidence: float
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return three arrays with the axes system, measure, query.
+
+    They have the values under people's labels, and under the model's labels of the same queries and of further queries.
+    """
     if not isinstance(confidence, (int, float)) or not 0 < confidence < 1:
         raise InputError(f"confidence={confidence!r}: give a number above 0 and below 1, such as 0.95")
-    people, machine = load_qrels(human), load_qrels(model)
-    judged = sorted({*people.query_ids} & {*machine.query_ids})
+    labels_of_people, labels_of_model = load_qrels(human), load_qrels(model)
+    judged = sorted({*labels_of_people.query_ids} & {*labels_of_model.query_ids})
+    further = sorted({*labels_of_model.query_ids} - {*labels_of_people.query_ids})
     if len(judged) < FEWEST_QUERIES:
         queries = count_of(len(judged), "query", "queries")
         raise InputError(
             f"people and the model both judged {queries}; a valid interval needs {FEWEST_QUERIES}. "
             "Have more queries judged, drawn at random (goodgain pool --sample-queries)"
         )
-    left = pool(systems, k=WHOLE, qrels=people, urls="keep").filter(pl.col("query_id").is_in(judged))
-    if left.height:
+
+    unjudged = pool(systems, k=WHOLE, qrels=labels_of_people, urls="keep").filter(pl.col("query_id").is_in(judged))
+    if unjudged.height:
+        doc_id, query_id = unjudged.item(0, "doc_id"), unjudged.item(0, "query_id")
         raise InputError(
-            f"people did not judge document {quote(left.item(0, 'doc_id'))} of query {quote(left.item(0, 'query_id'))}, one of "
-            f"{count_of(left.height, 'unjudged document')} of the runs. Judge these documents, or leave their queries out of "
+            f"people did not judge document {quote(doc_id)} of query {quote(query_id)}, one of "
+            f"{count_of(unjudged.height, 'unjudged document')} of the runs. Judge these documents, or leave their queries out of "
             "people's labels"
         )
-    further = sorted({*machine.query_ids} - {*people.query_ids})
+
     with joined_notices():
-        by_people, by_model = (
-            np.asarray([_score(labels, name, run, measures, queries) for name, run in systems.items()])
-            for labels, queries in ((people, judged), (machine, [*judged, *further]))
-        )
+        by_people = _score_systems(labels_of_people, systems, measures, judged)
+        by_model = _score_systems(labels_of_model, systems, measures, [*judged, *further])
     return by_people, by_model[:, :, : len(judged)], by_model[:, :, len(judged) :]
+
+
+def _score_systems(
+    qrels: Qrels, systems: Mapping[str, Any], measures: list[ir_measures.Measure], queries: list[str]
+) -> np.ndarray[Any, Any]:
+    return np.asarray([_score(qrels, name, run, measures, queries) for name, run in systems.items()])
 
 
 def compute_intervals(
@@ -216,30 +239,35 @@ def compute_intervals(
     from scipy.stats import t
 
     n, more = len(human), len(further)
-    spread = float(np.var(np.concatenate([model, further]), ddof=1))
     weight = 0.0
-    if more > 1 and spread > 0:
-        weight = float(np.clip(np.cov(human, model)[0, 1] / ((1 + n / more) * spread), 0, 1))
+    variance = float(np.var(np.concatenate([model, further]), ddof=1))
+    if more > 1 and variance > 0:
+        covariance = np.cov(human, model)[0, 1]
+        weight = float(np.clip(covariance / ((1 + n / more) * variance), 0, 1))
     quantile = float(t.ppf((1 + confidence) / 2, n - 1))
-    alone = float(np.mean(human))
-    error = quantile * math.sqrt(float(np.var(human, ddof=1)) / n)
-    estimate, squared = alone, float(np.var(human - weight * model, ddof=1)) / n
+
+    mean = float(np.mean(human))
+    half_width = quantile * math.sqrt(float(np.var(human, ddof=1)) / n)
+    by_human = mean, mean - half_width, mean + half_width
+
+    estimate = mean
+    squared_error = float(np.var(human - weight * model, ddof=1)) / n
     if weight:
         estimate += weight * float(np.mean(further) - np.mean(model))
-        squared += weight**2 * float(np.var(further, ddof=1)) / more
-    powered = quantile * math.sqrt(squared)
-    intervals = (alone, alone - error, alone + error), (estimate, estimate - powered, estimate + powered)
-    return PoweredEstimate(*intervals, weight, n, more, confidence)
+        squared_error += weight**2 * float(np.var(further, ddof=1)) / more
+    half_width = quantile * math.sqrt(squared_error)
+    powered = estimate, estimate - half_width, estimate + half_width
+    return PoweredEstimate(by_human, powered, weight, n, more, confidence)
 
 
 def _read_measure(measure: Any) -> ir_measures.Measure:
-    found = parse_measures(measure)
-    if len(found) > 1:
+    measures = parse_measures(measure)
+    if len(measures) > 1:
         raise MeasureError(
-            f"{str(measure)!r} names {len(found):,} measures, but systems are compared on one. Give one measure, such as "
-            f"{str(found[-1])!r}"
+            f"{str(measure)!r} names {len(measures):,} measures, but systems are compared on one. Give one measure, such as "
+            f"{str(measures[-1])!r}"
         )
-    return found[0]
+    return measures[0]
 
 
 def _score(
@@ -252,21 +280,26 @@ def _score(
         with notices_for(measures):
             scores = scoring.score_runs(measures)[name]
         scoring.warn_of_coverage({name: scores.coverage})
-    values = {(query, measure): value for query, measure, value in scores.per_query.iter_rows()}
-    for measure, query in product(map(str, measures), queries):
-        if values[query, measure] is None:
+
+    value_of = {(query, measure): value for query, measure, value in scores.per_query.iter_rows()}
+    by_measure = []
+    for measure in map(str, measures):
+        values = [value_of[query, measure] for query in queries]
+        if None in values:
+            query = queries[values.index(None)]
             raise MeasureError(
                 f"{measure} has no value for the system {quote(name)} in query {quote(query)}, and systems are compared on "
                 "the same queries. Name a measure that has a value in this query, or leave the query out of the labels"
             )
-    return [[values[query, str(measure)] for query in queries] for measure in measures]
+        by_measure.append(values)
+    return by_measure
 
 
 def _tau_b(means: np.ndarray[Any, Any]) -> float | None:
     from scipy.stats import kendalltau
 
-    found = float(kendalltau(*np.split(means, 2)).statistic)
-    return None if math.isnan(found) else found
+    tau = float(kendalltau(*np.split(means, 2)).statistic)
+    return None if math.isnan(tau) else tau
 
 
 def _tau_top(means: np.ndarray[Any, Any]) -> float | None:
@@ -280,9 +313,14 @@ def _tau_ap(means: np.ndarray[Any, Any]) -> float | None:
     human, model = np.split(means, 2)
     if len(set(model.tolist())) < 2:
         return None
-    is_above, is_tied = model[:, None] > model, model[:, None] == model  # the row and the column of each pair
-    right = np.where(human[:, None] == human, 0.5, human[:, None] > human)
-    right_above = is_tied @ (right * is_above).sum(axis=0) / is_tied.sum(axis=0)  # the mean of tied systems
+
+    # axes: the two systems of a pair
+    is_above = model[:, None] > model
+    is_tied = model[:, None] == model
+    concordant = np.where(human[:, None] == human, 0.5, human[:, None] > human)
+    concordant_above = (concordant * is_above).sum(axis=0)
+    right_above = is_tied @ concordant_above / is_tied.sum(axis=0)  # the mean of tied systems
+
     order = np.argsort(-model, kind="stable")
     places = np.arange(len(model))
     tied_above = places - is_above.sum(axis=0)[order]

@@ -159,24 +159,26 @@ def _draw_queries(query_ids: Collection[str], number: int | None, seed: int) -> 
 
 
 def _pool_run(qrels: Qrels | None, run: Run | RunFile, k: int, *, flattened: bool) -> tuple[pl.DataFrame, pl.Series]:
-    select = _select_flattened if flattened else _select_iterations
-    labels = None if qrels is None else qrels.frame.select(DOCUMENT)
+    """Return the documents of a run (query_id, doc_id, iteration) without those in the qrels, and the queries of the run."""
     parts = [run] if isinstance(run, Run) else (block.run for block in partition_by_query(run))
-    found = [pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "iteration": pl.Int64})]
+    documents = [pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String, "iteration": pl.Int64})]
     query_ids = [pl.Series("query_id", dtype=pl.String)]
     unnamed = []
-    for whole in parts:
-        part = whole.unpaged if flattened and whole.unpaged is not None else whole
-        rows = part.rows
+    for part in parts:
+        if flattened and part.unpaged is not None:
+            part = part.unpaged
         unnamed.append(part.unnamed)
-        query_ids.append(rows.get_column("query_id").unique())
+        query_ids.append(part.rows.get_column("query_id").unique())
         # 1..N in each query, as in the ledger
-        numbered = rows.with_columns(pl.col("iteration").rank("dense").over("query_id").cast(pl.Int64))
-        selected = select(numbered, k)
-        found.append(selected if labels is None else selected.join(labels, on=DOCUMENT, how="anti"))
+        numbers = pl.col("iteration").rank("dense").over("query_id").cast(pl.Int64)
+        rows = part.rows.with_columns(numbers)
+        selected = _select_flattened(rows, k) if flattened else _select_iterations(rows, k)
+        if qrels is not None:
+            selected = selected.join(qrels.frame, on=DOCUMENT, how="anti")
+        documents.append(selected)
     if isinstance(run, RunFile):
         warn_of_file(run, unnamed, is_empty=not any(map(len, query_ids)))
-    return pl.concat(found), pl.concat(query_ids)
+    return pl.concat(documents), pl.concat(query_ids)
 
 
 def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
@@ -274,63 +276,67 @@ def collect_documents(
             f"query {quote(str(without.item(0, 'query_id')))} has no text among the queries, and the model must know the "
             "question. Add the text to the queries"
         )
+
     own = pl.DataFrame(schema={"doc_id": pl.String, "text": pl.String}) if texts is None else read_texts(texts)
-    lines = [
-        pl.when(pl.col(name).str.strip_chars() != "").then(pl.format(f"{name.capitalize()}: {{}}", name))
-        for name in _TEXTS
-    ]
-    joined = pl.concat_str(lines, separator="\n", ignore_nulls=True)
-    wanted = sort_ids(
-        found.join(own, on="doc_id", how="left", maintain_order="left")
-        .with_columns(text=pl.coalesce("text", pl.when(joined != "").then(joined)))
-        .join(named, on="query_id", how="left", maintain_order="left")
-        .with_columns(cut=(pl.col("text").str.len_chars() > max_characters).fill_null(False))
-        .with_columns(text=pl.col("text").str.slice(0, max_characters))
-        .sort("doc_id")
-    )
-    if empty := wanted.get_column("text").null_count():
-        lacking = f"no text to show, so no grade, for {empty:,} of {count_of(wanted.height, 'document')}"
-        notice("documents_without_text", f"{lacking}. Give {spell('results')} or {spell('texts')}")
-    return wanted.select(*DOCUMENT, "query", "description", "text", "cut"), systems
+    documents = found.join(own, on="doc_id", how="left", maintain_order="left")
+    documents = documents.with_columns(text=pl.coalesce("text", _write_texts()))
+    documents = documents.join(named, on="query_id", how="left", maintain_order="left")
+    is_long = pl.col("text").str.len_chars() > max_characters
+    documents = documents.with_columns(text=pl.col("text").str.slice(0, max_characters), cut=is_long.fill_null(False))
+
+    empty = documents.get_column("text").null_count()
+    if empty:
+        fact = f"no text to show, so no grade, for {empty:,} of {count_of(documents.height, 'document')}"
+        notice("documents_without_text", f"{fact}. Give {spell('results')} or {spell('texts')}")
+    documents = sort_ids(documents.sort("doc_id"))
+    return documents.select(*DOCUMENT, "query", "description", "text", "cut"), systems
+
+
+def _write_texts() -> pl.Expr:
+    """Return an expression: a line for each of title, url and snippet that is not blank; null if all are blank."""
+    lines = []
+    for name in _TEXTS:
+        line = pl.format(f"{name.capitalize()}: {{}}", name)
+        lines.append(pl.when(pl.col(name).str.strip_chars() != "").then(line))
+    text = pl.concat_str(lines, separator="\n", ignore_nulls=True)
+    return pl.when(text != "").then(text)
 
 
 def _gather(source: Any, *, results: Any, qrels: Any, k: int | None) -> tuple[pl.DataFrame, list[str]]:
+    """Return two things: the unjudged documents (query_id, doc_id, title, url, snippet), and the systems' names."""
     judged = None if qrels is None else load_qrels(qrels)
-    parts: list[pl.DataFrame] = []
+    tables: list[pl.DataFrame] = []
     systems: list[str] = []
     runs: dict[str, Any] = {}
-    for name, one in _name_sources(source):
-        kind = _kind_of(one)
+    for name, table in _name_sources(source):
+        kind = _find_kind(table)
         if kind == "run":
-            own = stem(Path(one)) if is_path(one) else getattr(one, "name", None)
-            called = name or str(own or f"run{len(runs) + 1}")
-            if called in runs:
-                raise InputError(f"two runs are called {quote(called)}. Give them names: {{name: run}}")
-            runs[called] = one
+            run_name = name or _name_run(table, len(runs) + 1)
+            if run_name in runs:
+                raise InputError(f"two runs are called {quote(run_name)}. Give them names: {{name: run}}")
+            runs[run_name] = table
         elif kind == "sheet":
-            parts.append(_read_sheet(one))
+            tables.append(_read_sheet(table))
         else:
-            frame = read_results(one) if is_path(one) else read_frame(getattr(one, "frame", one), "the documents")
-            if "system" in frame.columns:
-                systems += frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
-            documents = name_results(frame).rename({"name": "doc_id"})
-            if k is not None:
-                documents = documents.sort("query_id", "iteration", "search", "rank", maintain_order=True)
-                documents = documents.filter(pl.int_range(pl.len()).over("query_id", "iteration") < k)
-            parts.append(documents)
-    if parts and judged is not None:  # for runs, pool gives this notice
-        searched = pl.concat(part.get_column("query_id") for part in parts)
-        warn_if_few_shared(match_queries(searched, judged.frame.get_column("query_id")))
+            documents, systems_of_table = _read_documents(table, k)
+            tables.append(documents)
+            systems += systems_of_table
+
+    if tables and judged is not None:  # for runs, pool gives this notice
+        query_ids = pl.concat(table.get_column("query_id") for table in tables)
+        warn_if_few_shared(match_queries(query_ids, judged.frame.get_column("query_id")))
     if runs:
-        pooled = pool(runs, k=WHOLE if k is None else k, qrels=judged, results=results, urls="keep")
-        parts.append(pooled)
+        tables.append(pool(runs, k=WHOLE if k is None else k, qrels=judged, results=results, urls="keep"))
         systems += list(runs)
+
     columns = dict.fromkeys((*DOCUMENT, *_TEXTS), pl.String)
-    texts = [part.select(pl.col(name).cast(pl.String) for name in columns if name in part.columns) for part in parts]
-    found = pick_fullest_texts(pl.concat([pl.DataFrame(schema=columns), *texts], how="diagonal"))
+    parts = [pl.DataFrame(schema=columns)]
+    for table in tables:
+        parts.append(table.select(pl.col(name).cast(pl.String) for name in columns if name in table.columns))
+    documents = pick_fullest_texts(pl.concat(parts, how="diagonal"))
     if judged is not None:
-        found = spell_like(found, judged.frame).join(judged.frame.select(DOCUMENT), on=DOCUMENT, how="anti")
-    return found.sort(DOCUMENT), systems
+        documents = spell_like(documents, judged.frame).join(judged.frame.select(DOCUMENT), on=DOCUMENT, how="anti")
+    return documents.sort(DOCUMENT), systems
 
 
 def _name_sources(source: Any) -> list[tuple[str | None, Any]]:
@@ -338,20 +344,24 @@ def _name_sources(source: Any) -> list[tuple[str | None, Any]]:
     if isinstance(source, Mapping):
         are_dicts = all(isinstance(docs, Mapping) for docs in source.values())
         if not are_dicts or any(isinstance(value, Mapping) for docs in source.values() for value in docs.values()):
-            return [(str(name), one) for name, one in source.items()]
-    is_list = isinstance(source, (list, tuple)) and not any(hasattr(one, "_fields") for one in (source, *source))
-    several = list(source) if is_list else [source]
-    if not several:
+            return [(str(name), named_source) for name, named_source in source.items()]
+
+    sources = [source]
+    if isinstance(source, (list, tuple)):
+        has_named_tuples = any(hasattr(member, "_fields") for member in (source, *source))
+        sources = [source] if has_named_tuples else list(source)
+    if not sources:
         raise InputError("there is nothing to label. Give a run, results, or a sheet of goodgain pool")
-    return [(None, one) for one in several]
+    return [(None, unnamed_source) for unnamed_source in sources]
 
 
-def _kind_of(source: Any) -> str:
+def _find_kind(source: Any) -> str:
     frame = getattr(source, "frame", source)
     columns = _list_columns(Path(source)) if is_path(source) else list(getattr(frame, "columns", []))
-    if all(name in columns for name in ("search", "rank", "iteration")):
+    if {"search", "rank", "iteration"} <= {*columns}:
         return "results"
-    return "sheet" if "grade" in columns and "iteration" not in columns else "run"
+    is_sheet = "grade" in columns and "iteration" not in columns
+    return "sheet" if is_sheet else "run"
 
 
 def _list_columns(path: Path) -> list[str]:
@@ -360,16 +370,39 @@ def _list_columns(path: Path) -> list[str]:
         if kind == "parquet":
             return read_container(read_bytes(path), path, kind, rows=1).columns
         with open_stream(path) as file:
-            first = file.readline(_LONGEST).decode("utf-8-sig", "replace").strip()
-        return list(loads(first)) if kind == "jsonl" else first.replace('"', "").split(separator_by_name(path))
+            first_line = file.readline(_LONGEST).decode("utf-8-sig", "replace").strip()
+        if kind == "jsonl":
+            return list(loads(first_line))
+        return first_line.replace('"', "").split(separator_by_name(path))
     except (InputError, NotJSONError, TypeError):  # reading the file raises the error
         return []
+
+
+def _name_run(run: Any, number: int) -> str:
+    name = stem(Path(run)) if is_path(run) else getattr(run, "name", None)
+    return str(name or f"run{number}")
+
+
+def _read_documents(results: Any, k: int | None) -> tuple[pl.DataFrame, list[str]]:
+    """Return the documents in a results frame or file, and its systems. `k` limits the results of each iteration."""
+    frame = (
+        read_results(results) if is_path(results) else read_frame(getattr(results, "frame", results), "the documents")
+    )
+    systems = []
+    if "system" in frame.columns:
+        systems = frame.get_column("system").drop_nulls().unique(maintain_order=True).to_list()
+    documents = name_results(frame).rename({"name": "doc_id"})
+    if k is not None:
+        documents = documents.sort("query_id", "iteration", "search", "rank", maintain_order=True)
+        documents = documents.filter(pl.int_range(pl.len()).over("query_id", "iteration") < k)
+    return documents, systems
 
 
 def _read_sheet(source: Any) -> pl.DataFrame:
     frame, origins = open_texts(source, _SHEET, "the sheet")
     label = origins.label
-    if missing := [name for name in DOCUMENT if name not in frame.columns]:
+    missing = [name for name in DOCUMENT if name not in frame.columns]
+    if missing:
         raise InputError(f"{label}: lacks the column {missing[0]}. Give a sheet that goodgain pool wrote")
     rows = cast_texts(frame, frame.columns, label)
     check_rows(nw.from_native(rows, eager_only=True), origins, [*map(lacks, DOCUMENT)])

@@ -35,7 +35,8 @@ OneSource = tuple[pl.DataFrame, RowSource]
 def open_grade_file(path: Path) -> OneSource:
     """Read the grades of a file. The file name determines the format."""
     kind = container(path)
-    if (separator := separator_by_name(path)) is not None:
+    separator = separator_by_name(path)
+    if separator is not None:
         return _read_delimited(path, separator)
     if kind == "jsonl" or Path(plain_name(path.name)).suffix.lower() == ".json":
         return _read_json(path, lines=kind == "jsonl")
@@ -53,8 +54,9 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
     if _is_quepid_book(cells.names, str(path)):
         check_texts(cells.frame.select("0", "1").rename({"0": "query", "1": "docid"}), separator, cells.rows)
         return _read_quepid_book(cells.frame, cells.names), cells.rows
-    found = pick_columns(cells, _TYPES, lambda names: _find_grades(names, str(path)))
-    return unguard_ids(found.frame, ["query_id", "doc_id"], str(path)).with_row_index("row"), found.rows
+    grades = pick_columns(cells, _TYPES, lambda names: _find_grades(names, str(path)))
+    frame = unguard_ids(grades.frame, ["query_id", "doc_id"], str(path))
+    return frame.with_row_index("row"), grades.rows
 
 
 def _read_trec(path: Path) -> OneSource:
@@ -78,23 +80,33 @@ def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
     query = next((name for name in ("query_id", "qid") if name in names), None)
     if set(names) >= _RAGELO and query is not None:
         return {query: "query_id", "did": "doc_id", "answer": "grade"}
-    both = [name for name in GRADE if name in names]
-    if len(both) > 1:
-        raise InputError(f"{label}: has two columns that may be the grade, {' and '.join(both)}; remove or rename one")
-    if missing := [name for name in ("query_id", "doc_id") if name not in names] + ([] if both else ["grade"]):
-        # a name with an at sign may be an e-mail address: messages must not show it
-        shown = ["(an address)" if "@" in name else name[:40] for name in names[:8]]
+
+    grade_names = [name for name in GRADE if name in names]
+    if len(grade_names) > 1:
         raise InputError(
-            f"{label}: there is no column {', '.join(missing)} (found: {', '.join(shown)}{' ...' * (len(names) > 8)}); give "
+            f"{label}: has two columns that may be the grade, {' and '.join(grade_names)}; remove or rename one"
+        )
+    missing = [name for name in ("query_id", "doc_id") if name not in names]
+    if not grade_names:
+        missing.append("grade")
+    if missing:
+        # a name with an at sign may be an e-mail address: messages must not show it
+        listed = ", ".join("(an address)" if "@" in name else name[:40] for name in names[:8])
+        if len(names) > 8:
+            listed += " ..."
+        raise InputError(
+            f"{label}: there is no column {', '.join(missing)} (found: {listed}); give "
             "grades with the columns query_id, doc_id, judge, grade, or the export of a judging tool (a Quepid book, an OpenSearch "
             "judgment list)"
         )
-    return {name: name for name in ("query_id", "doc_id", "judge") if name in names} | {both[0]: "grade"}
+    own_names = {name: name for name in ("query_id", "doc_id", "judge") if name in names}
+    return own_names | {grade_names[0]: "grade"}
 
 
 def name_columns(frame: pl.DataFrame, label: str) -> pl.DataFrame:
-    found = _find_grades(frame.columns, label)
-    return frame.select(pl.col(name).alias(ours) for name, ours in found.items()).with_row_index("row")
+    our_names = _find_grades(frame.columns, label)
+    columns = [pl.col(name).alias(our_name) for name, our_name in our_names.items()]
+    return frame.select(columns).with_row_index("row")
 
 
 def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
@@ -114,28 +126,27 @@ def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
 def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Return a row for each line and rater of a Quepid book. A cell `1|3` holds the grades of two raters."""
     frame.columns = ["query_id", "doc_id", *number_repeats(names[2:])]
-    grades = (
-        frame.with_row_index("row")
-        .unpivot(index=["row", "query_id", "doc_id"], variable_name="judge", value_name="grade")
-        .with_columns(pl.col("grade").fill_null("").str.split("|"))
-        .with_columns(number=pl.int_ranges(1, pl.col("grade").list.len() + 1))
-        .explode("grade", "number")
-    )
-    further = pl.format("{} [{}]", "judge", "number")
-    judge = pl.when(pl.col("number") > 1).then(further).otherwise(pl.col("judge")).alias("judge")
+    index = ["row", "query_id", "doc_id"]
+    cells = frame.with_row_index("row").unpivot(index=index, variable_name="judge", value_name="grade")
+    grades = cells.with_columns(pl.col("grade").fill_null("").str.split("|"))
+    grades = grades.with_columns(number=pl.int_ranges(1, pl.col("grade").list.len() + 1)).explode("grade", "number")
+    second_rater = pl.format("{} [{}]", "judge", "number")
+    judge = pl.when(pl.col("number") > 1).then(second_rater).otherwise(pl.col("judge")).alias("judge")
     return grades.select("row", "query_id", "doc_id", judge, "grade").sort("row", maintain_order=True)
 
 
 def _read_json(path: Path, *, lines: bool) -> OneSource:
     unit = "line" if lines else "object"
     rows = ObjectRows(_TYPES | {"subtopic": pl.String}, partial(_refuse, f"{path}, {unit}"))
-    for number, value in iterate_objects(read_lines(path), rows.refuse) if lines else _parse_objects(path, rows.refuse):
+    objects = iterate_objects(read_lines(path), rows.refuse) if lines else _parse_objects(path, rows.refuse)
+    for number, value in objects:
         try:
-            found = [*_grades_of(value)]
+            grades = list(_read_object(value))
         except ValueError as error:
             rows.refuse(number, str(error))
-        for row in found:
-            rows.add(number, row)
+        for grade in grades:
+            rows.add(number, grade)
+
     frame, numbers = rows.to_frame()
     if frame.is_empty():
         raise InputError(f"{path}: has no grades; give a file that has some")
@@ -150,28 +161,32 @@ def _parse_objects(path: Path, refuse: Callable[[int, str], None]) -> Iterator[t
     return enumerate(value if isinstance(value, list) else [value], start=1)
 
 
-def _refuse(label: str, number: int, wrong: str) -> None:
+def _refuse(label: str, number: int, fault: str) -> None:
     """Raise `InputError` without the object's text: the text may name a judge, and messages never name judges."""
-    raise InputError(f"{label} {number}: {wrong}; correct it")
+    raise InputError(f"{label} {number}: {fault}; correct it")
 
 
-def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
+def _read_object(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield the grades in one JSON object: rows with query_id, doc_id and grade, and judge or subtopic if known."""
     if not isinstance(value, dict):
         raise ValueError("is not a JSON object")
     judge = {"judge": value["judge"]} if "judge" in value else {}
     if isinstance(value.get("judgmentRatings"), list):
         for entry in value["judgmentRatings"]:
-            yield from (judge | row for row in _grades_of(entry))
-        return
-    if isinstance(value.get("ratings"), list) and "query" in value:
+            yield from (judge | grade for grade in _read_object(entry))
+    elif isinstance(value.get("ratings"), list) and "query" in value:
         for rating in value["ratings"]:
             if not isinstance(rating, dict) or not {"docId", "rating"} <= rating.keys():
                 raise ValueError("has a rating without docId or rating (an OpenSearch judgment list has both)")
             yield judge | {"query_id": value["query"], "doc_id": rating["docId"], "grade": rating["rating"]}
-        return
-    if isinstance(value.get("nuggets"), list):
+    elif isinstance(value.get("nuggets"), list):
         yield from _grade_nuggets(value)
-        return
+    else:
+        yield _read_grade(value)
+
+
+def _read_grade(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the one grade of an object in long form."""
     if {"passage", "judgment"} <= value.keys() and "doc_id" not in value:
         raise ValueError(
             "is a judgment of umbrela without the ids of query and document; give the qrels that `umbrela evaluate` writes into "
@@ -180,12 +195,13 @@ def _grades_of(value: Any) -> Iterator[dict[str, Any]]:
     if "grade" in value and "relevance" in value:
         raise ValueError("has two fields that may be the grade: grade and relevance")
     name = "relevance" if "relevance" in value else "grade"
-    if missing := [key for key in ("query_id", "doc_id", name) if key not in value]:
+    missing = [key for key in ("query_id", "doc_id", name) if key not in value]
+    if missing:
         raise ValueError(
             f"has no {', '.join(missing)}, and is not an entry of an OpenSearch judgment list "
             '({"query": ..., "ratings": [...]})'
         )
-    yield value if name == "grade" else {**value, "grade": value[name]}
+    return value if name == "grade" else {**value, "grade": value[name]}
 
 
 def _grade_nuggets(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -197,14 +213,14 @@ def _grade_nuggets(value: dict[str, Any]) -> Iterator[dict[str, Any]]:
         )
     document = {"query_id": value["qid"], "doc_id": value["docid"], "grade": 0}
     for nugget in value["nuggets"]:
-        named = nugget if isinstance(nugget, dict) else {}
-        support = named.get("assignment")
+        fields = nugget if isinstance(nugget, dict) else {}
+        support = fields.get("assignment")
         if not isinstance(support, str) or support not in GRADES_OF_NUGGETS:
             raise ValueError(f"has a nugget whose assignment is not {', '.join(sorted(GRADES_OF_NUGGETS))}")
-        if not isinstance(named.get("text"), str):
+        if not isinstance(fields.get("text"), str):
             raise ValueError("has a nugget without a text")
-        is_vital = named.get("importance") == "vital"
+        is_vital = fields.get("importance") == "vital"
         grade = GRADES_OF_NUGGETS[support] + (is_vital and support == "support")  # one more for a vital nugget
-        yield document | {"subtopic": named["text"], "grade": grade}
+        yield document | {"subtopic": fields["text"], "grade": grade}
     if not value["nuggets"]:
         yield document
