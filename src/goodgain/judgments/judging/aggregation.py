@@ -50,10 +50,7 @@ class ScaleMap:
     def apply(self, values: pl.Series, *, remedy: str = "add the value to the table") -> pl.Series:
         """Return the label of each value. Raise `InputError` if a value is not in the table; the message ends with `remedy`."""
         if self.is_thresholds:
-            least = pl.Series(sorted(self.labels), dtype=pl.Float64)
-            labels = pl.Series([0.0, *(self.labels[threshold] for threshold in least)])
-            reached = least.search_sorted(values.fill_null(0.0), side="right")
-            return pl.select(label=pl.when(values.is_not_null()).then(labels.gather(reached))).to_series()
+            return self._apply_thresholds(values)
         mapped = values.replace_strict(
             list(self.labels), list(self.labels.values()), default=None, return_dtype=pl.Float64
         )
@@ -64,6 +61,13 @@ class ScaleMap:
                 f"(such as '>=2 -> 1'), or {remedy}"
             )
         return mapped
+
+    def _apply_thresholds(self, values: pl.Series) -> pl.Series:
+        thresholds = pl.Series(sorted(self.labels), dtype=pl.Float64)
+        labels = pl.Series([0.0, *(self.labels[threshold] for threshold in thresholds)])
+        number_reached = thresholds.search_sorted(values.fill_null(0.0), side="right")
+        label = pl.when(values.is_not_null()).then(labels.gather(number_reached))
+        return pl.select(label=label).to_series()
 
 
 #: A table {grade: label}, or text: `0:0, 1:0, 2:1, 3:1` or `>=7 -> 1`.
@@ -83,12 +87,16 @@ def find_map(map_: MapLike) -> ScaleMap:
         else:
             parts = [part.strip() for part in map_.split(",")]
             is_thresholds = all(part.startswith(">=") for part in parts)
-            divided = [part[2:].split("->") if is_thresholds else part.split(":") for part in parts]
-            pairs = [(float(grade), float(label)) for grade, label in divided]
+            pairs = []
+            for part in parts:
+                grade, label = part[2:].split("->") if is_thresholds else part.split(":")
+                pairs.append((float(grade), float(label)))
     except (TypeError, ValueError, AttributeError):
         pairs = []
+
     labels = dict(pairs)
-    if not labels or len(labels) < len(pairs) or not all(math.isfinite(value) for pair in pairs for value in pair):
+    are_finite = all(math.isfinite(value) for pair in pairs for value in pair)
+    if not labels or len(labels) < len(pairs) or not are_finite:
         raise InputError(
             f"{map_!r} is not a map of grades. Write a table such as '0:0, 1:0, 2:1, 3:1', or thresholds such as '>=7 -> 1'"
         )
@@ -148,38 +156,50 @@ def aggregate(
     """
     if map_first and map is None:
         raise InputError(f"{spell('map_first', True)} has no map to apply. Give {spell('map')} too")
-    known = None if scale is None else find_scale(scale)
+    grade_scale = None if scale is None else find_scale(scale)
     labels = None if map is None else find_map(map)
-    read = read_grades(grades, scale=known, urls=urls)
+    read = read_grades(grades, scale=grade_scale, urls=urls)
     frame = read.frame
-    largest: Any = frame.get_column("grade").max() if scale is None and map is None and file_labels is None else None
+    if scale is None and map is None and file_labels is None:
+        _warn_of_scale(frame.get_column("grade"))
+
+    if file_labels is not None:
+        frame = _label_by_source(read, file_labels)
+        how = how or "max"
+    if labels is not None and map_first:
+        frame = frame.with_columns(grade=labels.apply(frame.get_column("grade")))
+    rule = _choose_rule(how, frame, labels if map_first else grade_scale)
+    _check_rule(rule, read, frame)
+
+    weighted = frame.with_columns(weight=_weigh(frame.get_column("judge"), weights, rule))
+    aggregated = _aggregate(weighted, rule)
+    if labels is not None and not map_first:
+        remedy = f"map the grades before they are aggregated ({spell('map_first', True)})"
+        relevance = aggregated.get_column("relevance").cast(pl.Float64)
+        aggregated = aggregated.with_columns(relevance=labels.apply(relevance, remedy=remedy))
+    return keep_whole_labels(aggregated)
+
+
+def _warn_of_scale(grades: pl.Series) -> None:
+    largest: Any = grades.max()
     if largest is not None and largest > SCALES["good-gain"].grades[-1]:
         notice(
             "scale_of_grades",
             f"the largest grade is {largest:g}, but labels of 2 or more already count as good. Map the grades "
             f"to labels ({spell('map')}). If the grades are already labels, name their scale ({spell('scale')}).",
         )
-    if file_labels is not None:
-        frame = _label_by_source(read, file_labels)
-        how = how or "max"
-    if labels is not None and map_first:
-        frame = frame.with_columns(grade=labels.apply(frame.get_column("grade")))
-    rule = _choose_rule(how, frame, labels if map_first else known)
+
+
+def _check_rule(rule: str, grades: Grades, frame: pl.DataFrame) -> None:
     if rule == "majority":
         remedy = f"map the grades to 0 and 1 first ({spell('map', '>=2 -> 1')}, {spell('map_first', True)})"
         otherwise = f"and a majority vote needs 0 and 1. Choose {spell('how', 'mean')}, or {remedy}"
-        read.check_among(frame.get_column("grade"), (0.0, 1.0), otherwise)
-    if rule == "first" and not read.ordered:
+        grades.check_among(frame.get_column("grade"), (0.0, 1.0), otherwise)
+    if rule == "first" and not grades.ordered:
         raise InputError(
             f"{spell('how', 'first')}: rows of a database have no order, so there is no first grade. Choose another rule, or sort "
             "and collect the frame"
         )
-    found = _aggregate(frame.with_columns(weight=_weigh(frame.get_column("judge"), weights, rule)), rule)
-    if labels is not None and not map_first:
-        remedy = f"map the grades before they are aggregated ({spell('map_first', True)})"
-        relevance = found.get_column("relevance").cast(pl.Float64)
-        found = found.with_columns(relevance=labels.apply(relevance, remedy=remedy))
-    return keep_whole_labels(found)
 
 
 def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
@@ -192,16 +212,16 @@ def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
     return grades.frame.with_columns(grade=pl.when(_GRADE > 0).then(label).otherwise(_GRADE))
 
 
-def _choose_rule(how: str | None, frame: pl.DataFrame, known: Scale | ScaleMap | None) -> str:
+def _choose_rule(how: str | None, frame: pl.DataFrame, scale: Scale | ScaleMap | None) -> str:
     if how is not None:
         if how not in RULES:
             raise InputError(f"{spell('how', how)} is not a rule. Choose {', '.join(RULES)}")
         return how
-    if known is not None:
-        return "majority" if known.is_binary else "mean"
-    several = frame.select(DOCUMENT).is_duplicated().any()
-    given = frame.get_column("grade").drop_nulls()
-    if several and len(given) and given.is_in([0.0, 1.0]).all():
+    if scale is not None:
+        return "majority" if scale.is_binary else "mean"
+    has_repeats = frame.select(DOCUMENT).is_duplicated().any()
+    grades = frame.get_column("grade").drop_nulls()
+    if has_repeats and len(grades) and grades.is_in([0.0, 1.0]).all():
         notice(
             "scale_of_grades",
             f"all grades are 0 or 1, and without a scale the label is their mean. Give {spell('scale', 'binary')} for the majority",
@@ -214,21 +234,22 @@ def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) ->
         raise InputError(
             f"{spell('how', rule)} takes no weights. Choose {' or '.join(_WEIGHTED)}, or leave out {spell('weights')}"
         )
+
     models = judges.str.split("@").list.first()
-    found = pl.Series("weight", [1.0]).new_from_index(0, len(judges))
+    weight_of_row = pl.Series("weight", [1.0]).new_from_index(0, len(judges))
     for judge, weight in (weights or {}).items():
-        named = (judges == judge) | (models == judge)
-        if not named.any():
-            known = ", ".join(judges.unique(maintain_order=True)[:5])
-            raise InputError(f"weights: no judge is called {quote(judge)}. The judges are {known}")
+        is_named = (judges == judge) | (models == judge)
+        if not is_named.any():
+            names = ", ".join(judges.unique(maintain_order=True)[:5])
+            raise InputError(f"weights: no judge is called {quote(judge)}. The judges are {names}")
         if not 0 < weight < math.inf:
             raise InputError(f"weights: {quote(judge)} has the weight {weight}. Give a number above 0")
-        found = found.set(named, float(weight))
-    return found
+        weight_of_row = weight_of_row.set(is_named, float(weight))
+    return weight_of_row
 
 
 def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
-    found = frame.group_by("document", maintain_order=True).agg(
+    labels = frame.group_by("document", maintain_order=True).agg(
         pl.col("query_id").first(),
         pl.col("subtopic").first().alias("iteration"),
         pl.col("doc_id").first(),
@@ -236,18 +257,19 @@ def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
         _GRADE.count().cast(pl.Int64).alias("n_judges"),
         _GRADE.null_count().cast(pl.Int64).alias("n_null"),
     )
-    joined = found.join(count_ties(frame), on="document", how="left", maintain_order="left")
-    has_subtopics = (joined.get_column("iteration") != WHOLE_DOCUMENT).any()
-    return joined.drop("document", *["iteration"] * (not has_subtopics)).with_columns(pl.col("tie").fill_null(False))
+    labels = labels.join(count_ties(frame), on="document", how="left", maintain_order="left")
+    labels = labels.drop("document").with_columns(pl.col("tie").fill_null(False))
+    has_subtopics = (labels.get_column("iteration") != WHOLE_DOCUMENT).any()
+    return labels if has_subtopics else labels.drop("iteration")
 
 
 def count_ties(frame: pl.DataFrame) -> pl.DataFrame:
     """Return a frame with `document` and `tie` (whether several grades share the most votes). Ungraded documents have no row."""
     vote = pl.col("weight").sum() if "weight" in frame.columns else pl.len()
     votes = frame.filter(_GRADE.is_not_null()).group_by("document", "grade").agg(votes=vote)
-    most = votes.group_by("document").agg(most=pl.col("votes").max())
-    reached = votes.join(most, left_on=["document", "votes"], right_on=["document", "most"], how="semi")
-    return reached.group_by("document").agg(tie=pl.len() > 1)
+    most = votes.group_by("document").agg(pl.col("votes").max())
+    leading = votes.join(most, on=["document", "votes"], how="semi")
+    return leading.group_by("document").agg(tie=pl.len() > 1)
 
 
 def find_disputed(grades: Any) -> pl.DataFrame:
@@ -257,10 +279,11 @@ def find_disputed(grades: Any) -> pl.DataFrame:
     [('q', 'a'), ('q', 'c')]
     """
     frame = read_grades(grades).frame
-    documents = frame.group_by("document", maintain_order=True)
-    apart = documents.agg(*(pl.col(name).first() for name in DOCUMENT), apart=_GRADE.max() - _GRADE.min())
-    found = apart.join(count_ties(frame), on="document", how="left", maintain_order="left")
-    disputed = found.filter(pl.col("tie") | (pl.col("apart") >= _APART))
+    documents = frame.group_by("document", maintain_order=True).agg(
+        pl.col(DOCUMENT).first(), difference=_GRADE.max() - _GRADE.min()
+    )
+    documents = documents.join(count_ties(frame), on="document", how="left", maintain_order="left")
+    disputed = documents.filter(pl.col("tie") | (pl.col("difference") >= _APART))
     return disputed.select(DOCUMENT).unique(maintain_order=True)
 
 
@@ -278,7 +301,8 @@ def rescale(qrels: Any, map: MapLike) -> Qrels:  # noqa: A002  # the word of the
     >>> rescale({"q": {"a": 7.5, "b": 3}}, ">=7 -> 1").frame.rows()
     [('q', '0', 'a', 1), ('q', '0', 'b', 0)]
     """
-    source, labels = load_qrels(qrels), find_map(map)
+    source = load_qrels(qrels)
+    labels = find_map(map)
     remedy = (
         f"aggregate the grades with {spell('map')} and {spell('map_first', True)}, to map grades before aggregation"
     )

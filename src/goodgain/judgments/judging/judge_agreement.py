@@ -223,33 +223,46 @@ def _write_verdict(overall: Mapping[str, float | None], intervals: pl.DataFrame 
     return verdict
 
 
-def _describe_judges(given: pl.DataFrame, judges: int, documents: int) -> pl.DataFrame:
-    total, number = pl.col("grade").sum().over("document"), pl.len().over("document")
-    difference = pl.when(number > 1).then(pl.col("grade") - (total - pl.col("grade")) / (number - 1))
-    by_judge = given.select("judge", difference=difference).group_by("judge")
-    found = by_judge.agg(grades=pl.len().cast(pl.Int64), leniency=pl.col("difference").sort().mean())
-    everyone = pl.DataFrame({"judge": range(judges)}, schema={"judge": pl.Int64})
-    grades = pl.col("grades").fill_null(0)
-    return everyone.join(found, on="judge", how="left", maintain_order="left").select(
-        "judge", grades, divide_rows(grades, documents).alias("coverage"), "leniency"
-    )
+def _describe_judges(grades: pl.DataFrame, judges: int, documents: int) -> pl.DataFrame:
+    """Return one row per judge. `grades` has document, judge and grade, without null grades."""
+    total = pl.col("grade").sum().over("document")
+    number = pl.len().over("document")
+    mean_of_others = (total - pl.col("grade")) / (number - 1)
+    difference = pl.when(number > 1).then(pl.col("grade") - mean_of_others)
+    by_judge = grades.select("judge", difference=difference).group_by("judge")
+    leniency = pl.col("difference").sort().mean()  # a fixed order, so that rounding does not vary
+    described = by_judge.agg(grades=pl.len().cast(pl.Int64), leniency=leniency)
+
+    all_judges = pl.DataFrame({"judge": range(judges)}, schema={"judge": pl.Int64})
+    described = all_judges.join(described, on="judge", how="left", maintain_order="left")
+    number_of_grades = pl.col("grades").fill_null(0)
+    coverage = divide_rows(number_of_grades, documents).alias("coverage")
+    return described.select("judge", number_of_grades, coverage, "leniency")
 
 
 def _describe_pairs(paired: pl.DataFrame, weights: Mapping[str, Matrix]) -> tuple[pl.DataFrame, list[Coefficient]]:
+    """Return one row per pair of judges, and the coefficients whose intervals may be needed.
+
+    `paired` has a row per document and pair: judge, place (of the judge's grade), other, other_place and unit.
+    """
     grades = len(weights["kappa"])
     rows: list[tuple[Any, ...]] = []
     coefficients: list[Coefficient] = []
-    for (judge, other), of in paired.group_by("judge", "other", maintain_order=True):
-        cells = (of.get_column("place") * grades + of.get_column("other_place")).to_numpy()
-        kappas = {name: partial(_pair_kappa, weights=of) for name, of in weights.items()}
-        units = of.get_column("unit").to_numpy()
-        coefficients += [(name, judge, other, find, (units, cells, grades**2)) for name, find in kappas.items()]
-        matrix = np.bincount(cells, minlength=grades**2).astype(np.float64)
-        agreeing = float(np.trace(matrix.reshape(grades, grades))) / of.height
-        rows.append((judge, other, of.height, agreeing, *(find(matrix) for find in kappas.values())))
-    whole = dict.fromkeys(("judge", "other", "documents"), pl.Int64)
+    for (judge, other), documents in paired.group_by("judge", "other", maintain_order=True):
+        cells = (documents.get_column("place") * grades + documents.get_column("other_place")).to_numpy()
+        units = documents.get_column("unit").to_numpy()
+        confusion = np.bincount(cells, minlength=grades**2).astype(np.float64)
+        kappas = []
+        for name, matrix in weights.items():
+            find_kappa = partial(_pair_kappa, weights=matrix)
+            kappas.append(find_kappa(confusion))
+            coefficients.append((name, judge, other, find_kappa, (units, cells, grades**2)))
+        agreeing = float(np.trace(confusion.reshape(grades, grades))) / documents.height
+        rows.append((judge, other, documents.height, agreeing, *kappas))
+
+    whole_numbers = dict.fromkeys(("judge", "other", "documents"), pl.Int64)
     shares = dict.fromkeys(("agreement", *weights), pl.Float64)
-    return pl.DataFrame(rows, schema={**whole, **shares}, orient="row"), coefficients
+    return pl.DataFrame(rows, schema={**whole_numbers, **shares}, orient="row"), coefficients
 
 
 def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
@@ -258,7 +271,8 @@ def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
         unit_rows = np.unique(units, return_inverse=True)[1].ravel()
         table = np.zeros((unit_rows.max(initial=-1) + 1, number))  # how often each unit has each kind
         np.add.at(table, (unit_rows, kinds), 1.0)
-        rows.append((name, judge, other, *(bootstrap_interval(table, find) or (None, None))))
+        low, high = bootstrap_interval(table, find) or (None, None)
+        rows.append((name, judge, other, low, high))
     types = {"coefficient": pl.String, "judge": pl.Int64, "other": pl.Int64, "low": pl.Float64, "high": pl.Float64}
     return pl.DataFrame(rows, schema=types, orient="row")
 
@@ -271,10 +285,14 @@ def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None
     rows, counts = np.unique(units, axis=0, return_counts=True)
     if counts.sum() < 2:
         return None
+
     random = np.random.default_rng(0)
     shares = counts / counts.sum()
-    drawn = (statistic(random.multinomial(counts.sum(), shares) @ rows) for _ in range(_ROUNDS))
-    values = [value for value in drawn if value is not None]
+    values = []
+    for _ in range(_ROUNDS):
+        value = statistic(random.multinomial(counts.sum(), shares) @ rows)
+        if value is not None:
+            values.append(value)
     if 2 * len(values) < _ROUNDS:
         return None
     low, high = np.quantile(values, [0.025, 0.975])
@@ -284,35 +302,48 @@ def bootstrap_interval(units: Matrix, statistic: Callable[[Matrix], float | None
 def _pair_kappa(confusion: Matrix, weights: Matrix) -> float | None:
     """Return Cohen's weighted kappa (1968) of two judges, or kappa (1960) if `weights` is the identity matrix."""
     confusion = confusion.reshape(weights.shape)
-    documents, apart = confusion.sum(), 1 - weights
+    disagreement = 1 - weights
     # exact sums: the order of the two judges does not matter
-    expected = math.fsum((apart * np.outer(confusion.sum(axis=1), confusion.sum(axis=0)) / documents).flat)
-    return None if expected == 0 else 1 - math.fsum((apart * confusion).flat) / expected
+    by_chance = np.outer(confusion.sum(axis=1), confusion.sum(axis=0))
+    expected = math.fsum((disagreement * by_chance / confusion.sum()).flat)
+    observed = math.fsum((disagreement * confusion).flat)
+    return None if expected == 0 else 1 - observed / expected
 
 
 def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -> float | None:
-    """Return Krippendorff's alpha (2011): 1 - observed / expected disagreement, over documents with two grades or more."""
-    graded = patterns.sum(axis=1)
-    pairable = graded > 1
-    counts, share = patterns[pairable], (documents / np.maximum(graded - 1, 1))[pairable]
+    """Return Krippendorff's alpha (2011): 1 - observed / expected disagreement, over documents with two grades or more.
+
+    `patterns` has a row per kind of document: how many judges gave each grade. `documents` has the number of each kind.
+    """
+    grades_of_kind = patterns.sum(axis=1)
+    pairable = grades_of_kind > 1
+    counts = patterns[pairable]
+    share = (documents / np.maximum(grades_of_kind - 1, 1))[pairable]
+    # axes: the two grades of a pair
     together = counts.T @ (counts * share[:, None]) - np.diag(share @ counts)
     totals = together.sum(axis=1)
-    middle = np.cumsum(totals) - totals / 2  # apart: n_a/2 + n_b/2 + the grades between a and b
-    apart = (middle[:, None] - middle[None, :]) ** 2 if ordinal else 1 - np.eye(len(totals))
-    expected = float((apart * np.outer(totals, totals)).sum())
-    return None if expected == 0 else 1 - float(totals.sum() - 1) * float((apart * together).sum()) / expected
+    if ordinal:  # distance: n_a/2 + n_b/2 + the grades between a and b
+        middle = np.cumsum(totals) - totals / 2
+        distance = (middle[:, None] - middle[None, :]) ** 2
+    else:
+        distance = 1 - np.eye(len(totals))
+    expected = float((distance * np.outer(totals, totals)).sum())
+    observed = float((distance * together).sum())
+    return None if expected == 0 else 1 - float(totals.sum() - 1) * observed / expected
 
 
 def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
     """Return Gwet's AC2 (2014), or AC1 for identity weights. `weights` covers the given grades, `scale` covers the whole scale."""
-    graded = patterns.sum(axis=1)
-    several = graded > 1
+    grades_of_kind = patterns.sum(axis=1)
+    several = grades_of_kind > 1
     if not several.any():
         return None
-    counts, number = patterns[several], graded[several]
+    counts, number = patterns[several], grades_of_kind[several]
     agreeing = (counts * (counts @ weights - 1)).sum(axis=1) / (number * (number - 1))
     observed = float(agreeing @ documents[several] / documents[several].sum())
-    spread = documents @ (patterns / graded[:, None]) / documents.sum()
+
+    share_of_grade = documents @ (patterns / grades_of_kind[:, None]) / documents.sum()
+    spread = (share_of_grade * (1 - share_of_grade)).sum()
     kinds = len(scale)
-    chance = float(scale.sum() * (spread * (1 - spread)).sum() / (kinds * (kinds - 1)))
+    chance = float(scale.sum() * spread / (kinds * (kinds - 1)))
     return None if chance == 1 else (observed - chance) / (1 - chance)
