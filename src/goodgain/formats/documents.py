@@ -289,11 +289,11 @@ def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse"
 
 
 def _check_pattern(pattern: str) -> None:
-    wrong = f"{spell('documents', pattern)} is not a file, and not a pattern with one group"
+    problem = f"{spell('documents', pattern)} is not a file, and not a pattern with one group"
     remedy = r"give a table of chunk_id and doc_id, or a regular expression such as '^(.+)-\d+$'"
     try:
         groups = pl.select(pl.lit("").str.extract_groups(f"^(?:{pattern})$")).to_series().struct.fields
     except pl.exceptions.ComputeError as error:
-        raise InputError(f"{wrong} ({str(error).splitlines()[-1]}); {remedy}") from None
+        raise InputError(f"{problem} ({str(error).splitlines()[-1]}); {remedy}") from None
     if len(groups) != 1:
-        raise InputError(f"{wrong} (it has {len(groups)}); {remedy}")
+        raise InputError(f"{problem} (it has {len(groups)}); {remedy}")

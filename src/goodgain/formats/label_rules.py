@@ -67,8 +67,8 @@ def check_sizes(frame: pl.DataFrame, label: str) -> None:
         raise InputError(f"{label}: the labels are so large that their sum overflows; map them to a small scale")
     low = frame.get_column("relevance").filter(sizes.is_between(0, _LEAST_LABEL, "none"))
     if len(low):
-        wrong = f"the label {low[0]:g} is so small that floats lose its digits"
-        raise InputError(f"{label}: {wrong}; map the labels to a larger scale")
+        problem = f"the label {low[0]:g} is so small that floats lose its digits"
+        raise InputError(f"{label}: {problem}; map the labels to a larger scale")
 
 
 def check_levels(labels: pl.DataFrame) -> None:

@@ -136,6 +136,7 @@ def select_columns(results: Any, *further_texts: str) -> pl.DataFrame:
 
 def sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """Sort rows by query (in order of appearance), iteration, search and rank. The new column `group` numbers the iterations."""
+    # the number of a query is that of its first row
     first_row = pl.col("query").min().over("query_id").cast(pl.Int64)
     rows = rows.with_row_index("query").with_columns(first_row)
     rows = rows.sort("query", "iteration", "search", "rank", maintain_order=True)

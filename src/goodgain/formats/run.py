@@ -41,7 +41,7 @@ class Reading(NamedTuple):
     page: int | None = None
 
     def with_columns(self, columns: Columns, renamed: Collection[str]) -> Reading:
-        mappings = sorted(f"{name}={ours}" for name, ours in columns.items() if str(name) in renamed)
+        mappings = sorted(f"{name}={our_name}" for name, our_name in columns.items() if str(name) in renamed)
         return self._replace(columns=",".join(mappings))
 
     @property

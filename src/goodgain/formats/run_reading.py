@@ -180,8 +180,8 @@ def _check_tags(frame: Frame, rows: RowSource) -> None:
         first_tag = rows_of_query.get_column("tag").item(0)
         row, other_tag = rows_of_query.filter(tag != first_tag).select("row", "tag").row(0)
         place = rows.locate(row)
-    wrong = f"{place} has the tag {other_tag!r} where query {query_id!r} has {first_tag!r} in another row"
-    raise InputError(f"{wrong}; a run holds one system: give each system its own file")
+    problem = f"{place} has the tag {other_tag!r} where query {query_id!r} has {first_tag!r} in another row"
+    raise InputError(f"{problem}; a run holds one system: give each system its own file")
 
 
 def warn_of_repeats(run: Run) -> None:

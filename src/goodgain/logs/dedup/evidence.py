@@ -96,6 +96,7 @@ class Evidence:
         return differ
 
     def compare_values(self, name: str) -> tuple[Mask, Mask]:
+        """Return masks as `compare` does, only by whether the normalised values are equal."""
         names = [name]
         if name in ("title", self.kind.title):  # a type's title may be in `title` instead of its own field
             names = list(dict.fromkeys((self.kind.title, "title")))

@@ -52,6 +52,7 @@ ITEM_IDS = tuple(dict.fromkeys(name for kind in TYPES.values() for name in kind.
 
 
 def _list_names(kind: DocumentType) -> set[str]:
+    """Return the names of the ids and fields that the rules of a type use."""
     further_names = {name for key in kind.further_keys for name in key}
     return {*kind.item_ids, kind.title, "parent_url", *kind.required, *kind.reject, *kind.weights, *further_names}
 
@@ -200,6 +201,7 @@ def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
 
 
 def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return all plain columns as texts and numbers. Missing columns, blank texts and the doc_id `-` become null."""
     absent = {*PLAIN_COLUMNS} - {*rows.columns}
     rows = rows.with_columns(pl.lit(None).alias(name) for name in absent)
     texts = pl.col("type", "url", "title", "snippet").cast(pl.String)
