@@ -110,30 +110,30 @@ def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
     if spellings.is_empty():
         return grades
     notice("joined_addresses", f"{describe_spellings(spellings)}. {spell('urls', 'keep')} keeps them apart.")
-    of_judge = [*DOCUMENT, "subtopic", "judge"]
-    joined = grades.with_columns(
-        pl.col("doc_id").replace(*spellings.select("chunk_id", "doc_id").get_columns()), spelled="doc_id"
-    )
-    is_one = pl.col("spelled").n_unique().over(of_judge) == 1
-    is_largest = pl.col("grade").fill_null(-math.inf).rank("ordinal", descending=True).over(of_judge) == 1
-    return joined.filter(is_one | is_largest).drop("spelled")
+    common_spelling = pl.col("doc_id").replace(spellings.get_column("chunk_id"), spellings.get_column("doc_id"))
+    joined = grades.with_columns(common_spelling, own_spelling="doc_id")
+
+    grades_of_judge = [*DOCUMENT, "subtopic", "judge"]
+    has_one_spelling = pl.col("own_spelling").n_unique().over(grades_of_judge) == 1
+    place = pl.col("grade").fill_null(-math.inf).rank("ordinal", descending=True).over(grades_of_judge)
+    return joined.filter(has_one_spelling | (place == 1)).drop("own_spelling")
 
 
 def _name_sources(source: Any) -> list[tuple[str, Any]]:
     """Return a list of pairs (judge, source). The judge of a pair is used only if the source names no judges."""
     if isinstance(source, Mapping):
-        found = [(check_name(str(judge), "judge"), one) for judge, one in source.items()]
+        named = [(check_name(str(judge), "judge"), grades) for judge, grades in source.items()]
     else:
         is_list = isinstance(source, (list, tuple)) and not hasattr(source, "_fields")
-        several = list(source) if is_list else [source]
-        stems = [stem(Path(one)) if is_path(one) else str(number) for number, one in enumerate(several, start=1)]
-        found = [
-            (str(one) if is_path(one) and stems.count(name) > 1 else name, one)
-            for name, one in zip(stems, several, strict=True)
-        ]
-    if not found:
+        sources = list(source) if is_list else [source]
+        names = [stem(Path(part)) if is_path(part) else str(number) for number, part in enumerate(sources, start=1)]
+        named = []
+        for name, part in zip(names, sources, strict=True):
+            has_same_stem = is_path(part) and names.count(name) > 1
+            named.append((str(part) if has_same_stem else name, part))
+    if not named:
         raise InputError("there is no source of grades. Give a file, a data frame, or several")
-    return found
+    return named
 
 
 def is_path(source: Any) -> bool:
@@ -177,10 +177,10 @@ def _check_once(grades: Grades) -> None:
     if numbered.n_unique() == numbered.height:
         return
     first = numbered.is_duplicated().arg_true()[0]
-    same = [pl.col(name) == numbered.item(first, name) for name in numbered.columns]
-    one, other = numbered.select(pl.all_horizontal(same)).to_series().arg_true()[:2]
+    equals_first = [pl.col(name) == numbered.item(first, name) for name in numbered.columns]
+    first, second = numbered.select(pl.all_horizontal(equals_first)).to_series().arg_true()[:2]
     query_id, doc_id = grades.frame.row(first)[:2]
     raise InputError(
-        f"{grades.locate(one)} and {grades.locate(other)} are two grades of one judge for query {quote(query_id)}, document "
+        f"{grades.locate(first)} and {grades.locate(second)} are two grades of one judge for query {quote(query_id)}, document "
         f"{quote(doc_id)}. Keep one, or give different judges different names (column judge)"
     )
