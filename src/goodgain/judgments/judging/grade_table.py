@@ -67,42 +67,58 @@ def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS[
     check_fork()
     frames: list[pl.DataFrame] = []
     rows: list[RowSource] = []
-    named = _name_sources(source)
-    for number, (judge, one) in enumerate(named):
-        frame, origins = _open(one, judge)
-        if "judge" not in frame.columns:
-            frame = frame.with_columns(judge=pl.lit(judge))
-        frame = cast_texts(frame, (*DOCUMENT, "judge"), origins.label)
-        problems = [*map(lacks, (*DOCUMENT, "judge")), (nw.col("doc_id") == EMPTY_DOC, _OF_NOTHING)]
-        check_rows(nw.from_native(frame, eager_only=True), origins, problems, show=False)
-        frame = frame.with_columns(
-            grade=_parse_grades(frame, origins, scale),
-            source=pl.lit(number, pl.Int64),
-            row=pl.col("row").cast(pl.Int64),
-        )
-        subtopic = pl.col("subtopic") if "subtopic" in frame.columns else pl.lit(None, pl.String)
-        frame = frame.with_columns(subtopic.fill_null(WHOLE_DOCUMENT).alias("subtopic"))
-        frames.append(frame.select(*DOCUMENT, "subtopic", "judge", "grade", "source", "row"))
+    sources = _name_sources(source)
+    for number, (judge, table) in enumerate(sources):
+        frame, origins = _read_source(table, judge, scale)
+        frames.append(frame.with_columns(source=pl.lit(number, pl.Int64)))
         rows.append(origins)
     if not any(map(len, frames)):
         raise InputError(f"{rows[0].label}: has no grades. Give a source that has some")
     check_choice("urls", urls)
-    whole = _join_addresses(pl.concat(frames)) if urls == "join" else pl.concat(frames)
+    all_grades = pl.concat(frames)
+    if urls == "join":
+        all_grades = _join_addresses(all_grades)
+
     # grouping by the number of a document is several times faster than by two texts
     key = [*DOCUMENT, "subtopic"]
-    documents = whole.select(key).unique(maintain_order=True).with_row_index("document")
-    numbered = whole.join(documents, on=key, how="left", maintain_order="left")
-    opened = (nw.from_native(one, pass_through=True) for _, one in named)
-    ordered = all(not isinstance(one, nw.LazyFrame) or one.implementation.is_polars() for one in opened)
+    documents = all_grades.select(key).unique(maintain_order=True).with_row_index("document")
+    numbered = all_grades.join(documents, on=key, how="left", maintain_order="left")
     has_names = isinstance(source, Mapping)
-    names = [name if has_names or is_path(one) else "" for name, one in named]
+    names = [name if has_names or is_path(table) else "" for name, table in sources]
+    ordered = all(_keeps_order(table) for _, table in sources)
     grades = Grades(numbered, rows, names, ordered)
     if scale is not None:
-        shown = ", ".join(f"{grade:g}" for grade in scale.grades[:12]) + (", ..." if len(scale.grades) > 12 else "")
-        remedy = f"which is not on the scale {scale.name} ({shown}). Correct it, or name another scale"
+        listed = ", ".join(f"{grade:g}" for grade in scale.grades[:12])
+        if len(scale.grades) > 12:
+            listed += ", ..."
+        remedy = f"which is not on the scale {scale.name} ({listed}). Correct it, or name another scale"
         grades.check_among(grades.frame.get_column("grade"), scale.grades, remedy)
     _check_once(grades)
     return grades
+
+
+def _read_source(source: Any, judge: str, scale: Scale | None) -> OneSource:
+    """Read the grades of one source: query_id, doc_id, subtopic, judge, grade (Float64 or null) and row."""
+    frame, origins = _open(source, judge)
+    if "judge" not in frame.columns:
+        frame = frame.with_columns(judge=pl.lit(judge))
+    frame = cast_texts(frame, (*DOCUMENT, "judge"), origins.label)
+    problems = [*map(lacks, (*DOCUMENT, "judge")), (nw.col("doc_id") == EMPTY_DOC, _OF_NOTHING)]
+    check_rows(nw.from_native(frame, eager_only=True), origins, problems, show=False)
+
+    subtopic = pl.col("subtopic") if "subtopic" in frame.columns else pl.lit(None, pl.String)
+    frame = frame.with_columns(
+        subtopic.fill_null(WHOLE_DOCUMENT).alias("subtopic"),
+        grade=_parse_grades(frame, origins, scale),
+        row=pl.col("row").cast(pl.Int64),
+    )
+    return frame.select(*DOCUMENT, "subtopic", "judge", "grade", "row"), origins
+
+
+def _keeps_order(source: Any) -> bool:
+    """Return whether the rows of a source have an order: rows of DuckDB and Spark have none."""
+    frame = nw.from_native(source, pass_through=True)
+    return not isinstance(frame, nw.LazyFrame) or frame.implementation.is_polars()
 
 
 def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:

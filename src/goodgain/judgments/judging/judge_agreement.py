@@ -18,7 +18,7 @@ from goodgain.errors import InputError, count_of
 from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.judgments.judging.aggregation import count_ties
 from goodgain.judgments.judging.grade_table import Grades, read_grades
-from goodgain.judgments.judging.scales import ScaleLike, find_scale
+from goodgain.judgments.judging.scales import Scale, ScaleLike, find_scale
 from goodgain.ranking.dataframe_engines import divide_rows
 
 Matrix = NDArray[np.float64]
@@ -75,8 +75,8 @@ class Agreement:
         frames["Grades given together"] = self.confusion.with_columns(grades)
         overall = [(name, format_cell(value, 4)) for name, value in self.overall.items()]
         overall.append(("verdict", self.verdict))
-        shown = [Table.of_frame(frame, title, places=4) for title, frame in frames.items() if frame is not None]
-        return [Table.of("All judges", ["measure", "value"], 1, overall), *shown]
+        names_shown = [Table.of_frame(frame, title, places=4) for title, frame in frames.items() if frame is not None]
+        return [Table.of("All judges", ["measure", "value"], 1, overall), *names_shown]
 
     def _repr_html_(self) -> str:
         return write_html(self.tables())
@@ -107,15 +107,15 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     >>> report.pairs.select("judge", "other", "documents", "agreement").rows()
     [('anna', 'ben', 3, 0.6666666666666666)]
     """
-    known = find_scale(scale)
-    read = read_grades(grades, scale=known)
+    grade_scale = find_scale(scale)
+    read = read_grades(grades, scale=grade_scale)
     judges = read.frame.get_column("judge").unique(maintain_order=True)
     if len(judges) < 2:
         raise InputError(
             f"{read.sources[0].label}: all grades are of one judge, and agreement needs two. Give a file for each judge, or "
             "grades with the column judge"
         )
-    shown = judges if names else _name_after_files(read, judges)
+    names_shown = judges if names else _name_after_files(read, judges)
 
     # a row per grade, with the numbers of its document, its judge and the unit that the bootstrap draws
     numbered = pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64)
@@ -123,58 +123,69 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
     queries = frame.unique("document").sort("document").get_column("query_id").rank("dense").cast(pl.Int64).to_numpy()
     units = queries if len(np.unique(queries)) >= _FEWEST_QUERIES else np.arange(len(queries))
     grades = sorted(frame.get_column("grade").drop_nulls().unique())
-    given = frame.drop_nulls("grade").with_columns(
+    graded = frame.drop_nulls("grade").with_columns(
         place=pl.col("grade").replace_strict(grades, range(len(grades)), return_dtype=pl.Int64),
         unit=pl.lit(pl.Series(units)).gather(pl.col("document")),
     )
-    given = given.sort("document", "grade")  # a fixed order, so that rounding in sums does not vary
+    graded = graded.sort("document", "grade")  # a fixed order, so that rounding in sums does not vary
 
     # patterns[k]: how many judges gave each grade; number[k]: how many documents have this pattern
-    by_document = given.group_by("document", "unit").agg(
+    by_document = graded.group_by("document", "unit").agg(
         (pl.col("grade") == grade).sum().cast(pl.Float64).alias(f"{grade:g}") for grade in grades
     )
     counts = by_document.drop("document", "unit").to_numpy()
-    patterns, which = np.unique(counts, axis=0, return_inverse=True)
-    number = np.bincount(which.ravel()).astype(np.float64)
-    by_unit = by_document.get_column("unit").to_numpy(), which.ravel(), len(patterns)
+    patterns, pattern_of = np.unique(counts, axis=0, return_inverse=True)
+    number = np.bincount(pattern_of.ravel()).astype(np.float64)
     several = int(number[patterns.sum(axis=1) > 1].sum())
-
     find_alpha = partial(_krippendorff_alpha, patterns)
     alphas = {"alpha_nominal": partial(find_alpha, ordinal=False), "alpha_ordinal": partial(find_alpha, ordinal=True)}
-    scale_of = np.asarray(known.grades, dtype=np.float64)
-    apart = (scale_of[:, None] - scale_of[None, :]) / (scale_of.max() - scale_of.min())
-    weights = {"kappa": np.eye(len(known.grades)), "kappa_quadratic": np.asarray(1 - apart**2)}
-    places = [known.grades.index(grade) for grade in grades]  # unused grades have zero counts
-    used = {name: of[np.ix_(places, places)] for name, of in weights.items()}
-    acs = (_gwet_ac(patterns, number, used[name], of) for name, of in weights.items())
 
-    # a row per document and pair of judges; the first judge has the smaller number
-    other = given.select("document", other="judge", other_grade="grade", other_place="place")
-    paired = given.join(other, on="document").filter(pl.col("judge") < pl.col("other")).sort("judge", "other")
-    pairs, cells = _describe_pairs(paired, used)
-    cell = ["judge", "other", "grade", "other_grade"]
-    confusion = paired.group_by(cell).agg(documents=pl.len().cast(pl.Int64)).sort(cell)
-
-    called = [pl.col(name).replace_strict(range(len(shown)), shown) for name in ("judge", "other")]
-    coefficients = [(name, None, None, find, by_unit) for name, find in alphas.items()] + cells
+    weights = _weigh_grades(grade_scale)
+    places = [grade_scale.grades.index(grade) for grade in grades]  # unused grades have zero counts
+    used_weights = {name: matrix[np.ix_(places, places)] for name, matrix in weights.items()}
+    ac1, ac2 = (_gwet_ac(patterns, number, used_weights[name], matrix) for name, matrix in weights.items())
     overall = {
         "documents": len(queries),
         "coverage": float(number.sum() / len(queries)),
         "several": several,
         "tie_rate": int(count_ties(read.frame).get_column("tie").sum()) / several if several else None,
         **{name: find(number) for name, find in alphas.items()},
-        **dict(zip(("ac1", "ac2"), acs, strict=True)),
+        "ac1": ac1,
+        "ac2": ac2,
     }
-    found_intervals = _find_intervals(coefficients) if intervals else None
-    return Agreement(
-        scale=known.name,
-        overall=overall,
-        verdict=_write_verdict(overall, found_intervals),
-        judges=_describe_judges(given, len(judges), len(queries)).with_columns(called[0]),
-        pairs=pairs.with_columns(called),
-        confusion=confusion.with_columns(called),
-        intervals=None if found_intervals is None else found_intervals.with_columns(called),
+
+    # a row per document and pair of judges; the first judge has the smaller number
+    other = graded.select("document", other="judge", other_grade="grade", other_place="place")
+    paired = graded.join(other, on="document").filter(pl.col("judge") < pl.col("other")).sort("judge", "other")
+    pairs, coefficients_of_pairs = _describe_pairs(paired, used_weights)
+    cell = ["judge", "other", "grade", "other_grade"]
+    confusion = paired.group_by(cell).agg(documents=pl.len().cast(pl.Int64)).sort(cell)
+
+    interval_table = None
+    if intervals:
+        patterns_of_units = by_document.get_column("unit").to_numpy(), pattern_of.ravel(), len(patterns)
+        coefficients = [(name, None, None, find, patterns_of_units) for name, find in alphas.items()]
+        interval_table = _find_intervals([*coefficients, *coefficients_of_pairs])
+    verdict = _write_verdict(overall, interval_table)
+    judge, other_judge = (
+        pl.col(name).replace_strict(range(len(names_shown)), names_shown) for name in ("judge", "other")
     )
+    return Agreement(
+        scale=grade_scale.name,
+        overall=overall,
+        verdict=verdict,
+        judges=_describe_judges(graded, len(judges), len(queries)).with_columns(judge),
+        pairs=pairs.with_columns(judge, other_judge),
+        confusion=confusion.with_columns(judge, other_judge),
+        intervals=None if interval_table is None else interval_table.with_columns(judge, other_judge),
+    )
+
+
+def _weigh_grades(scale: Scale) -> dict[str, Matrix]:
+    """Return the weights of pairs of grades: 1 for equal grades; for quadratic weights, less the further they are apart."""
+    grades = np.asarray(scale.grades, dtype=np.float64)
+    distance = (grades[:, None] - grades[None, :]) / (grades.max() - grades.min())
+    return {"kappa": np.eye(len(grades)), "kappa_quadratic": np.asarray(1 - distance**2)}
 
 
 def _name_after_files(grades: Grades, judges: pl.Series) -> pl.Series:
@@ -202,13 +213,13 @@ def _write_verdict(overall: Mapping[str, float | None], intervals: pl.DataFrame 
     if alpha is None:
         return "no verdict: alpha is undefined, because the judges gave one grade only"
 
-    shown = f"alpha_ordinal {alpha:.2f} over {count_of(several, 'document')}"
+    fact = f"alpha_ordinal {alpha:.2f} over {count_of(several, 'document')}"
     if alpha >= _RELIABLE:
-        verdict = f"the judges agree: {shown} is at least {_RELIABLE:.2f}"
+        verdict = f"the judges agree: {fact} is at least {_RELIABLE:.2f}"
     elif alpha >= _TENTATIVE:
-        verdict = f"the judges agree in part: {shown} is between {_TENTATIVE:.3f} and {_RELIABLE:.2f}, for tentative conclusions"
+        verdict = f"the judges agree in part: {fact} is between {_TENTATIVE:.3f} and {_RELIABLE:.2f}, for tentative conclusions"
     else:
-        verdict = f"the judges do not agree enough: {shown} is below {_TENTATIVE:.3f}"
+        verdict = f"the judges do not agree enough: {fact} is below {_TENTATIVE:.3f}"
 
     low, high = (None, None)
     if intervals is not None:
