@@ -38,7 +38,7 @@ TILES = {
 #: The words of `describe_words` that are about labels.
 WORDS_OF_LABELS = ("good", "R, Dup, GR, G")
 #: How many reasons for doubt the page shows; the others are folded.
-_MOST_DOUBTS = 5
+_MOST_SHOWN = 5
 _PAGE = Path(__file__).parent / "page"
 
 
@@ -181,7 +181,7 @@ def _write_page(of: EvidenceWithoutLabels, said: Mapping[str, Any]) -> str:
         words=of.words,
         more=[] if comparison is None else build_tables(comparison, Layout()),
         legend=[] if comparison is None else build_legend(comparison),
-        most_doubts=_MOST_DOUBTS,
+        most_shown=_MOST_SHOWN,
         systems=of.systems,
         tiles=[*_build_tiles(of)],
         pictures=[picture | {"svg": Markup(picture["svg"])} for picture in draw_curves(of.curves)],
