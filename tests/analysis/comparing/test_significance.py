@@ -194,3 +194,9 @@ def test_the_exact_test_in_pieces_is_the_exact_test() -> None:
     differences = np.round(matrix(1_200, 12), 1)  # 4,096 ways to set the signs of 1,200 rows do not fit in one piece
     in_pieces = run_randomisation_test(differences)
     assert in_pieces.tolist() == np.concatenate([run_randomisation_test(row[None, :]) for row in differences]).tolist()
+
+
+def test_a_test_of_all_signs_is_exact_in_the_signature() -> None:
+    qrels = {f"q{query}": {f"d{rank}": 1 for rank in range(33)} for query in range(14)}
+    systems = {f"system{k}": {query: {f"d{rank}": 1.0 for rank in range(k + 1)} for query in qrels} for k in range(33)}
+    assert gg.compare(qrels, systems, "R@33").signature["signs"] == "exact"

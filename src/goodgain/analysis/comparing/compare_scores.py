@@ -329,7 +329,7 @@ def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFram
     signature |= {name: value for name, value in last.signature.items() if name not in of_run}
     signature |= question.settings.signature
     signature |= question.sign_correction()
-    signature |= question.sign_draws(0 if members is None else members["group"].n_unique())
+    signature |= question.sign_draws(0 if members is None else members["group"].n_unique(), signature["queries"])
     for of_system in scores.values():
         if "missing" in of_system.signature:
             signature["missing"] = of_system.signature["missing"]

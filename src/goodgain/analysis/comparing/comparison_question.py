@@ -58,6 +58,7 @@ from goodgain.statistics.statistical_tests import (
     Matrix,
     Settings,
     check_settings,
+    count_draws,
     count_signs,
 )
 
@@ -223,12 +224,16 @@ class Question:
             return self.settings.resamples
         return count_signs(self.settings, groups * len(self.pairs))
 
-    def sign_draws(self, groups: int) -> dict[str, int]:
-        """Return the numbers of random signs that differ from `resamples`, for the signature."""
+    def sign_draws(self, groups: int, queries: int) -> dict[str, int | str]:
+        """Return the numbers of random signs that differ from `resamples`, for the signature. A test of all signs is `exact`."""
         numbers = {"signs": self.count_signs()}
         if groups:
             numbers["signs_of_groups"] = self.count_signs(groups)
-        return {name: number for name, number in numbers.items() if number != self.settings.resamples}
+        return {
+            name: number if count_draws(queries, number) == number else "exact"
+            for name, number in numbers.items()
+            if number != self.settings.resamples
+        }
 
     def sign_correction(self) -> dict[str, str]:
         options = {"correction": self.correction, "correct_over": self.correct_over}

@@ -193,7 +193,8 @@ def _explain_columns(frames: ComparisonFrames) -> str:
 
 
 def _explain_draws(signature: Mapping[str, Any]) -> str:
-    return f"Randomisation: {signature.get('signs', signature['resamples']):,} random signs"
+    signs = signature.get("signs", signature["resamples"])
+    return "Randomisation: all signs" if signs == "exact" else f"Randomisation: {signs:,} random signs"
 
 
 def explain_table(frames: ComparisonFrames, table: Table, *, in_column: bool) -> Iterator[str]:
