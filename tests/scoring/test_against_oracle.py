@@ -23,6 +23,9 @@ NAMES = [
     "CG(rel=1.8)",
     "SRE(rel=3)@2",
     "DRAG(rel=0.25)@4",
+    "nDCGG(per=5)",  # no iteration of the random runs has more results
+    "nDCGG(per=5)@2",
+    "nDCGG(rel=0.25,per=6)@1",
 ]
 CASES = how_many(30, full=300)
 
@@ -59,8 +62,10 @@ def test_every_measure_of_every_query_is_the_oracles(labels: str | None) -> None
         rel: oracle.count(run, rows, rel=rel, labels=labels) for rel in {oracle.parse(name).rel for name in NAMES}
     }
     for name in NAMES:
-        measure, at, rel, pool = oracle.parse(name)
-        wanted = {query: oracle.value(tables[rel], query, measure, at=at, pool=pool) for query in tables[rel].pools}
+        measure, at, rel, pool, per = oracle.parse(name)
+        wanted = {
+            query: oracle.value(tables[rel], query, measure, at=at, pool=pool, per=per) for query in tables[rel].pools
+        }
         assert found[name] == pytest.approx(
             {q: oracle.to_float(v) for q, v in wanted.items()}, abs=1e-12, rel=1e-12, nan_ok=True
         ), name

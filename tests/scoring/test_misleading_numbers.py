@@ -212,3 +212,25 @@ def test_the_sentence_on_queries_without_results_is_that_of_a_count(seed: int) -
     (point,) = curve.filter(iteration=cutoff).rows(named=True)
     assert point.get("without_results", 0) == empty
     assert point["mean"] == pytest.approx(math.fsum(values) / len(qrels))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda run: gg.evaluate(QRELS, run, "nDCGG(per=1)@2"),
+        lambda run: gg.ledger(QRELS, run, measures="nDCGG(per=1)"),
+        lambda run: gg.curve(QRELS, {"old": run}, "nDCGG(per=1)"),
+        lambda run: gg.compare(QRELS, {"old": run, "new": run}, "nDCGG(per=1)@2"),
+        lambda _run: gg.Scorer(QRELS, "nDCGG(per=1)").score("q", [["a", "b"]]),
+    ],
+)
+def test_an_iteration_with_more_results_than_its_limit_is_refused(call: Any) -> None:
+    run = pl.DataFrame(under("iteration"))
+    with no_notices(), pytest.raises(gg.MeasureError, match=r"2 results, more than per=1, .* such as per=2"):
+        call(run)
+
+
+def test_a_limit_that_only_later_iterations_exceed_is_right_before_them() -> None:
+    run = pl.DataFrame({"query_id": ["q"] * 3, "iteration": [1, 2, 2], "doc_id": ["a", "b", "c"], "rank": [1, 1, 2]})
+    with no_notices():
+        assert gg.evaluate(QRELS, run, "nDCGG(per=1)@1")["nDCGG(per=1)@1"] == 1.0

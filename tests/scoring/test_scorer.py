@@ -18,7 +18,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 
 LEDGER = (
     "CG RG@3 DCGG@2 DRG AvgGain@2 RAG DRAG@3 SRE@2 SRR@4 IterationsForAllGoodResults nCG@3 nCG(rel=1)@2 nDCGG AllGood NoProgress "
-    "OverSearch EvidenceRecall@2 SearchPrecision SearchGain@3 NumIter NumResults@2 NumUnique NumGood NumDup NumUnjudged"
+    "OverSearch EvidenceRecall@2 SearchPrecision SearchGain@3 NumIter NumResults@2 NumUnique NumGood NumDup NumUnjudged "
+    "nDCGG(per=20) nDCGG(per=20,rel=1)@2"
 )
 RANKING = (
     "nDCG@10 nDCG(ideal='ranking')@5 nDCG(gains={1:3,2:7})@5 ERR(max_rel=4)@5 P@5 R@20 RR AP Rprec SetF Judged@5 NumRet "

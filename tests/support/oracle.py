@@ -130,6 +130,7 @@ def label_at(labels: Labels, doc: str, number: int | None) -> Fraction | None:
 class Tables(NamedTuple):
     ledger: dict[tuple[str, int], Line]  # every query of the run, judged or not
     pools: dict[str, Pool]  # every query of the qrels
+    good: dict[str, list[Fraction]]  # the labels of the good documents of every query of the qrels
 
     def at(self, query: str, i: int) -> Line:
         """The ledger continues with empty rows."""
@@ -155,12 +156,13 @@ def count(
     for query, steps in searched.items():
         for i in range(1, len(steps) + 1):
             ledger[query, i] = _line(steps, i, judged.get(query, {}), threshold)
-    pools = {}
+    pools, all_good = {}, {}
     for query, documents in judged.items():
         best = [max(of_doc.values()) for of_doc in documents.values()]
         good = [label for label in best if label >= threshold]
         pools[query] = Pool(len(searched.get(query, [])), len(good), sum(good, Fraction(0)))
-    return Tables(ledger, pools)
+        all_good[query] = good
+    return Tables(ledger, pools, all_good)
 
 
 def _line(steps: Sequence[Iteration], i: int, labels: Labels, threshold: Fraction) -> Line:
@@ -233,7 +235,9 @@ REL_1 = ("EvidenceRecall", "SearchPrecision", "SearchGain")  # good from 1 on, u
 NAMES = (*CUMULATIVE, *ALONE, *WITHOUT_CUTOFF)
 
 
-def value(tables: Tables, query: str, name: str, *, at: int | None = None, pool: str = "judged") -> Fraction | None:
+def value(
+    tables: Tables, query: str, name: str, *, at: int | None = None, pool: str = "judged", per: int | None = None
+) -> Fraction | None:
     """The measure `name` of one query of the qrels, None for null; without `at`, its value at the query's own N."""
     if name not in NAMES:
         raise ValueError(f"no such measure: {name}")
@@ -255,7 +259,20 @@ def value(tables: Tables, query: str, name: str, *, at: int | None = None, pool:
         return _average(tables.at(query, at))
     last = pools.N if at is None else at
     rows = [tables.at(query, k) for k in range(1, last + 1)]
+    if per is not None:
+        return _ratio(CUMULATIVE["DCGG"](rows, pools), _ideal(tables.good[query], per, last))
     return CUMULATIVE[name](rows, pools)
+
+
+def _ideal(good: list[Fraction], per: int, searches: int) -> Fraction:
+    """The DCGG of searches that each take the `per` largest labels that are left."""
+    left, found = list(good), Fraction(0)
+    for k in range(1, searches + 1):
+        for _ in range(min(per, len(left))):
+            best = max(left)
+            left.remove(best)
+            found += w(k) * best
+    return found
 
 
 def _all_good(tables: Tables, query: str, pool: str) -> int:
@@ -275,6 +292,7 @@ class Parsed(NamedTuple):
     at: int | None
     rel: Fraction
     pool: str
+    per: int | None
 
 
 def parse(measure: str) -> Parsed:
@@ -285,9 +303,10 @@ def parse(measure: str) -> Parsed:
     options = dict(part.strip().split("=") for part in found[2].split(",")) if found[2] else {}
     rel = Fraction(float(options.pop("rel", "1" if found[1] in REL_1 else "2")))
     pool = options.pop("pool", "judged").strip("'\"")
+    per = options.pop("per", None)
     if options:
         raise ValueError(measure)
-    return Parsed(found[1], int(found[3]) if found[3] else None, rel, pool)
+    return Parsed(found[1], int(found[3]) if found[3] else None, rel, pool, int(per) if per else None)
 
 
 def per_query(
@@ -300,9 +319,9 @@ def per_query(
     first: int = 1,
 ) -> dict[str, Fraction | None]:
     """The measure of every query of the qrels, searched or not."""
-    name, at, rel, pool = parse(measure)
+    name, at, rel, pool, per = parse(measure)
     tables = count(run, qrels, rel=rel, labels=labels, gaps=gaps, first=first)
-    return {query: value(tables, query, name, at=at, pool=pool) for query in sorted(tables.pools)}
+    return {query: value(tables, query, name, at=at, pool=pool, per=per) for query in sorted(tables.pools)}
 
 
 def mean(values: Mapping[str, Fraction | None]) -> Fraction | None:

@@ -131,7 +131,7 @@ class Coverage(NamedTuple):
 
 
 def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
-    ledger, pools, numbering, _, never_searched = next(iter(counts.values()))
+    ledger, pools, numbering, _, never_searched, _ = next(iter(counts.values()))
     iteration, new, unjudged = (ledger.get_column(name).to_numpy() for name in ("iteration", "UR", "Unjudged"))
     starts = np.flatnonzero(iteration == 1)
     query_ids, judged = ledger.get_column("query_id")[starts], pools.get_column("query_id")

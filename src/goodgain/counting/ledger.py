@@ -24,6 +24,7 @@ class Counts(NamedTuple):
     numbering: pl.DataFrame
     numbers: pl.Series  # the iteration number in the run, for each row of the ledger
     never_searched: pl.Series  # queries of the run that never searched; they have no row in the ledger
+    judgments: Judgments  # the labels behind the pools
 
 
 def count(
@@ -60,7 +61,7 @@ def count(
         relevance = label_by_iteration(firsts.rows.select(query_id, "doc_id", "iteration"), qrels)
     tallied = tally_first_occurrences(firsts, relevance, rels=rels, unit=find_unit(qrels.get_column("relevance")))
     tallied = tallied.sort("query_id", "iteration")
-    return ledger_and_pools(tallied, count_pools(judgments, rels=rels), rels=rels)
+    return ledger_and_pools(tallied, count_pools(judgments, rels=rels), judgments, rels=rels)
 
 
 def tally_first_occurrences(
@@ -114,15 +115,20 @@ def _add_up_good(
     the counts are in `GR0`, `GR1` ... and the sums in `G0`, `G1` ... `unit` is the result of `find_unit` for all labels.
     """
     columns: dict[str, Any] = {}
-    whole = np.floor(label / unit) * unit if unit else label
     for k, rel in enumerate(rels):
         good = label >= rel
-        counts, gains = np.bincount(of[good], minlength=number), np.bincount(of[good], whole[good], number)
-        if unit:
-            gains = gains + np.bincount(of[good], (label - whole)[good], number)
-        gains = gains.astype(np.float64)  # without labels, bincount returns integers
-        columns |= {f"{names[0]}{k}": counts, f"{names[1]}{k}": gains}
+        columns[f"{names[0]}{k}"] = np.bincount(of[good], minlength=number)
+        columns[f"{names[1]}{k}"] = _add_up(of[good], label[good], number, unit)
     return columns
+
+
+def _add_up(of: Any, label: Any, number: int, unit: float) -> Any:
+    """Sum the labels of each group. The sum does not depend on the order of the labels (see `find_unit`)."""
+    whole = np.floor(label / unit) * unit if unit else label
+    sums = np.bincount(of, whole, number)
+    if unit:
+        sums = sums + np.bincount(of, label - whole, number)
+    return sums.astype(np.float64)  # without labels, bincount returns integers
 
 
 def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
@@ -135,8 +141,34 @@ def count_pools(judgments: Judgments, *, rels: Sequence[float]) -> pl.DataFrame:
     return pl.DataFrame({"query_id": judgments.query_ids, **sums})
 
 
-def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequence[float]) -> dict[float, Counts]:
-    """Return the `Counts` of each threshold from `tally_first_occurrences` and `count_pools`. Iterations are renumbered 1..N."""
+def divide_good_documents(judgments: Judgments, queries: Any, good: Any, *, per: int) -> tuple[Any, Any]:
+    """Divide the good documents of some queries among ideal searches of `per` documents, the highest labels first.
+
+    `queries` has numbers of judged queries, and `good` how many good documents each has. Return two things: how many ideal
+    searches each query has, and the gain of each search. The searches of a query stand together, in their order.
+
+    >>> qrels = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "relevance": [2.0, 1.0, 3.0]})
+    >>> searches, gain = divide_good_documents(number_judgments(qrels), np.array([0]), np.array([3]), per=2)
+    >>> searches.tolist(), gain.tolist()
+    ([2], [5.0, 1.0])
+    """
+    labels, lengths = judgments.rank_ideally()
+    starts = np.cumsum(lengths) - lengths
+    place = np.arange(good.sum()) - np.repeat(np.cumsum(good) - good, good)  # of each document in its query, from 0
+    label = labels[np.repeat(starts[queries], good) + place]
+
+    searches = -(-good // per)
+    search = np.repeat(np.cumsum(searches) - searches, good) + place // per
+    return searches, _add_up(search, label, searches.sum(), judgments.unit)
+
+
+def ledger_and_pools(
+    tallied: pl.DataFrame, pools: pl.DataFrame, judgments: Judgments, *, rels: Sequence[float]
+) -> dict[float, Counts]:
+    """Return the `Counts` of each threshold from `tally_first_occurrences` and `count_pools`. Iterations are renumbered 1..N.
+
+    `pools` may lack queries of `judgments`.
+    """
     never_searched = tallied.get_column("query_id").clear()
     if tallied.get_column("iteration").null_count():
         never_searched = tallied.filter(pl.col("iteration").is_null()).get_column("query_id")
@@ -159,7 +191,8 @@ def ledger_and_pools(tallied: pl.DataFrame, pools: pl.DataFrame, *, rels: Sequen
     counted = [column for column in tallied.get_columns() if column.name != "iteration"]
     numbered = pl.DataFrame([*counted, *made])
     pools = pools.hstack([pl.Series("N", length_of_pool)])
-    others = _describe_numbers(number, starts, lengths), tallied.get_column("iteration").alias("number"), never_searched
+    numbers = tallied.get_column("iteration").alias("number")
+    others = _describe_numbers(number, starts, lengths), numbers, never_searched, judgments
     return {
         rel: Counts(_select_threshold(numbered, LEDGER, k), _select_threshold(pools, POOLS, k), *others)
         for k, rel in enumerate(rels)

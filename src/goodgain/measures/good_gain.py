@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from ir_measures.measures import ParamInfo
 
+from goodgain.errors import MeasureError
 from goodgain.measures.declaration import DEFAULT_REL, NOT_SEARCHED, GoodGainMeasure, declare
 from goodgain.measures.rows_of_queries import Array, divide
 from goodgain.measures.terms import UpTo
@@ -160,13 +161,37 @@ nCG = _declare(  # noqa: N816  # the n of nDCG
     example=("nCG@2", 0.7142857142857143),
     shows="Share of all good gain found",
 )
+
+
+def _normalise_discounted_gain(upto: UpTo) -> Array:
+    gain = upto.total(upto.each.discounted_gain)
+    per: int | None = upto.parameters.get("per")
+    if per is None:
+        return divide(gain, upto.GainPool)
+    most = int(upto.each.R.max(initial=0))
+    if most > per:
+        raise MeasureError(
+            f"nDCGG(per={per}): an iteration has {most} results, more than per={per}, and could be better than the ideal. "
+            f"Give a limit that holds for every iteration of every system, such as per={most}."
+        )
+    return divide(gain, upto.find_ideal(per))
+
+
+_PER = ParamInfo(
+    dtype=int,
+    desc="the most results that an iteration can return: DCGG@i is divided by the DCGG@i of an ideal that finds the `per` highest "
+    "labels in iteration 1, the next `per` in iteration 2, and so on",
+)
 nDCGG = _declare(  # noqa: N816  # the n of nDCG
     "nDCGG",
     "Normalised Discounted Cumulative Good Gain",
     "DCGG@i / GainPool (0 if GainPool = 0), GainPool = the gain of all judged good documents",
-    lambda upto: divide(upto.total(upto.each.discounted_gain), upto.GainPool),
+    _normalise_discounted_gain,
     source="DCGG@i over the gain of all judged good documents, all found in iteration 1",
+    own=GOOD | {"per": _PER},
     example=("nDCGG@2", 0.6088370724489878),
+    remark="nDCGG(per=5) is DCGG@i / the DCGG@i of an ideal that finds at most 5 documents in each iteration, the highest labels "
+    "first. Without @i, this ideal ends where the query ends. An iteration with more than 5 results is an error",
 )
 AllGood = _declare(
     "AllGood",

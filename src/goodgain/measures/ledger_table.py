@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 import polars as pl
 
-from goodgain.counting.ledger import Counts
+from goodgain.counting.ledger import Counts, divide_good_documents
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.parameters import read_parameters
 from goodgain.measures.rows_of_queries import Array, RowsOfQueries
 from goodgain.measures.terms import LedgerColumns, UpTo
-from goodgain.ranking.ranking_table import find_places
+from goodgain.ranking.ranking_table import Judgments, find_places
 from goodgain.schema import LEDGER, POOLS
 
 _COLUMNS = tuple(name for name in LEDGER.columns if name != "query_id")
@@ -23,12 +23,26 @@ _POOLS = tuple(name for name in POOLS.columns if name != "query_id")
 class LedgerTable:
     """The iterations of judged queries, sorted by query and iteration, and the pools of these queries."""
 
-    def __init__(self, columns: Mapping[str, Array], lengths: Array, pools: Mapping[str, Array]) -> None:
-        """`columns` has a value per iteration, `lengths` and `pools` one per query: `lengths` is the number of its iterations."""
+    def __init__(
+        self,
+        columns: Mapping[str, Array],
+        lengths: Array,
+        pools: Mapping[str, Array],
+        *,
+        judgments: Judgments,
+        queries: Array,
+    ) -> None:
+        """`columns` has a value per iteration; `lengths`, `pools` and `queries` have one per query.
+
+        `lengths` are numbers of iterations, and `queries` the numbers of the queries in `judgments`.
+        """
         self.columns = columns
         self.rows = RowsOfQueries(lengths)
         self._pools = pools
+        self._judgments = judgments
+        self._queries = queries
         self._cut: dict[int | None, Values] = {}
+        self._ideals: dict[int, tuple[Array, Array]] = {}
 
     @classmethod
     def of(cls, counts: Counts) -> Self:
@@ -45,7 +59,9 @@ class LedgerTable:
             columns = {name: column[rows] for name, column in columns.items()}
         lengths_of_pools = np.zeros(pools.height, np.int64)
         lengths_of_pools[place[is_judged]] = lengths[is_judged]
-        return cls(columns, lengths_of_pools, {name: pools.get_column(name).to_numpy() for name in _POOLS})
+        columns_of_pools = {name: pools.get_column(name).to_numpy() for name in _POOLS}
+        queries = find_places(pools.get_column("query_id"), counts.judgments.query_ids)
+        return cls(columns, lengths_of_pools, columns_of_pools, judgments=counts.judgments, queries=queries)
 
     def cut(self, cutoff: int | None) -> Values:
         """Return the terms at a cutoff: a value per query. The cutoff None means the last iteration of each query."""
@@ -71,13 +87,45 @@ class LedgerTable:
                 column[ends] = columns[name][end]
             return LedgerColumns(last | {"iteration": i})
 
-        return Values(UpTo(RowsOfQueries(lengths), LedgerColumns(columns), i, self._pools, find_last=find_last))
+        def find_ideal(per: int) -> Array:
+            return self._find_ideal(per, np.arange(len(lengths)), i)
+
+        each = LedgerColumns(columns)
+        upto = UpTo(RowsOfQueries(lengths), each, i, self._pools, find_last=find_last, find_ideal=find_ideal)
+        return Values(upto)
 
     def along(self) -> Values:
         """Return the terms at each iteration: a value per row."""
         each = LedgerColumns(self.columns)
         pools = {name: self.rows.spread(column) for name, column in self._pools.items()}
-        return Values(UpTo(self.rows, each, each.k, pools, find_last=lambda: each, is_along=True))
+
+        def find_ideal(per: int) -> Array:
+            return self._find_ideal(per, self.rows.query, each.k)
+
+        upto = UpTo(self.rows, each, each.k, pools, find_last=lambda: each, find_ideal=find_ideal, is_along=True)
+        return Values(upto)
+
+    def _find_ideal(self, per: int, query: Array, i: Array) -> Array:
+        """Return, for each query of the array `query`, the discounted gain of its ideal searches 1..i."""
+        lengths, gain_so_far = self._search_ideally(per)
+        searches = np.minimum(i, lengths[query]).astype(np.int64)
+        starts = np.cumsum(lengths) - lengths
+        is_searched = searches > 0
+
+        ideal = np.zeros(len(query))
+        ideal[is_searched] = gain_so_far[(starts[query] + searches - 1)[is_searched]]
+        return ideal
+
+    def _search_ideally(self, per: int) -> tuple[Array, Array]:
+        """Return the number of ideal searches of each query, and the discounted gain up to each of these searches."""
+        if per not in self._ideals:
+            good = self._pools["GoodPool"].astype(np.int64)
+            lengths, gain = divide_good_documents(self._judgments, self._queries, good, per=per)
+            starts = np.cumsum(lengths) - lengths
+            search = np.arange(len(gain)) - np.repeat(starts, lengths) + 1
+            ideal = LedgerColumns({"iteration": search, "G": gain})
+            self._ideals[per] = lengths, RowsOfQueries(lengths).running_total(ideal.discounted_gain)
+        return self._ideals[per]
 
 
 class Values:

@@ -162,6 +162,6 @@ class BatchScores:
         return tallied
 
     def _score(self, tallied: pl.DataFrame, pools: pl.DataFrame) -> None:
-        counts = ledger_and_pools(tallied, pools, rels=self._rels)
+        counts = ledger_and_pools(tallied, pools, self._qrels.judgments, rels=self._rels)
         self._values.append(final_values(self._measures, counts))
         self._coverages.append(measure_coverage(counts))

@@ -74,6 +74,7 @@ LEDGER_RULES = COMPUTED_RULES | {
     "budget": Rule("a number above 0, of searches a whole number up to 1,000", COMPUTED_RULES["rel"].allows),
     "vital": COMPUTED_RULES["judged_only"],
     "k": COMPUTED_RULES["cutoff"],
+    "per": COMPUTED_RULES["cutoff"],
     "depth": COMPUTED_RULES["cutoff"],
     "b": _BASE,
     "bq": _BASE,

@@ -64,15 +64,17 @@ class UpTo:
         pools: Mapping[str, Array],
         *,
         find_last: Callable[[], LedgerColumns],
+        find_ideal: Callable[[int], Array],
         is_along: bool = False,
     ) -> None:
-        """`each` has the rows of iterations 1..i. `i`, the pools and what `find_last` returns have a value per result."""
+        """`each` has the rows of iterations 1..i. `i`, the pools and what functions return have a value per result."""
         self.each = each
         #: The iteration i.
         self.i = i
         self._rows = rows
         self._pools = pools
         self._find_last = find_last
+        self._find_ideal = find_ideal
         self._is_along = is_along
         self._totals: dict[int, tuple[Array, Array]] = {}
 
@@ -90,6 +92,10 @@ class UpTo:
     def last(self) -> LedgerColumns:
         """The columns of iteration i alone."""
         return self._find_last()
+
+    def find_ideal(self, per: int) -> Array:
+        """Return the discounted gain of iterations 1..i if each found the best `per` good documents that were left."""
+        return self._find_ideal(per)
 
     def total(self, x: Array) -> Array:
         """Return the sum of x over iterations 1..i."""
@@ -124,7 +130,10 @@ def find_columns_read(formula: Callable[[UpTo], Array], parameters: Mapping[str,
     """Return the columns of ledger and pools that a formula over iterations reads."""
     columns = _RecordedColumns(set())
     ledger = LedgerColumns(columns)
-    upto = _RecordedUpTo(RowsOfQueries(np.ones(1, int)), ledger, np.ones(1), columns, find_last=lambda: ledger)
+    rows = RowsOfQueries(np.ones(1, int))
+    upto = _RecordedUpTo(
+        rows, ledger, np.ones(1), columns, find_last=lambda: ledger, find_ideal=lambda _per: ledger.discounted_gain
+    )
     upto.parameters = parameters
     formula(upto)
     return columns.read

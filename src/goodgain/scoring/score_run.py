@@ -207,7 +207,8 @@ def refuse_likely_iteration(run: Run | RunFile) -> None:
 def count_run(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
     refuse_likely_iteration(run)
     tallied = consume_batches(lambda batches: pl.concat([batch.tally for batch in batches]), qrels, run, rels=rels)
-    return ledger_and_pools(tallied.sort("query_id", "iteration"), count_pools(qrels.judgments, rels=rels), rels=rels)
+    pools = count_pools(qrels.judgments, rels=rels)
+    return ledger_and_pools(tallied.sort("query_id", "iteration"), pools, qrels.judgments, rels=rels)
 
 
 def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> None:

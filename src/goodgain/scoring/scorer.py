@@ -321,7 +321,13 @@ class _ShortWay:
                 "GR": np.array([len(found) for found in good], np.float64),
                 "G": np.array(list(map(self._add_up, good)), np.float64),
             }
-            tables[rel] = LedgerTable(columns | counts, np.array([n]), pools | {"N": np.array([n])})
+            tables[rel] = LedgerTable(
+                columns | counts,
+                np.array([n]),
+                pools | {"N": np.array([n])},
+                judgments=self._judgments,
+                queries=np.array([number]),
+            )
         for term in self._of_ledger:
             value = tables[term.rel].cut(term.cutoff).apply(term.formula, term.parameters)
             values[term.place] = float(value[0])

@@ -62,7 +62,7 @@ class Change(NamedTuple):
 def find_changes(
     measure: str, sides: list[list[RunRow]], qrels: list[QrelRow], labels: str | None
 ) -> dict[str, Change]:
-    name, at, rel, _ = oracle.parse(measure)
+    name, at, rel, *_ = oracle.parse(measure)
     tables = [oracle.count(rows, qrels, rel=rel, labels=labels) for rows in sides]
     changes = {}
     for query in tables[0].pools:
@@ -129,7 +129,7 @@ def check_cause(said: str, measure: str, case: Case, other: Case, changes: dict[
 
 def expect_amounts(measure: str, case: Case, other: Case) -> dict[tuple[str, str], tuple[Fraction, str | None, str]]:
     """(query, good document) -> its amount of the measure or of the numerator of a rate, its cause, and who counts it."""
-    name, at, rel, _ = oracle.parse(measure)
+    name, at, rel, *_ = oracle.parse(measure)
     numerator = f"{RATES.get(name, name)}(rel={rel}){f'@{at}' if at else ''}"
     return expected_documents(numerator, case.run, other.run, case.qrels, labels=case.labels)
 

@@ -46,7 +46,7 @@ def expected_documents(
     measure: str, base: list[RunRow], new: list[RunRow], qrels: list[QrelRow], *, labels: str | None
 ) -> dict[tuple[str, str], tuple[Fraction, str | None, str]]:
     """(query, good document) -> its amount, its cause and who counts it, from the sentences that define them."""
-    name, at, rel, _ = oracle.parse(measure)
+    name, at, rel, *_ = oracle.parse(measure)
     found = {}
     runs = [oracle.iterations(rows) for rows in (base, new)]
     for query, judged in oracle.labels_of(qrels, labels).items():
@@ -151,7 +151,7 @@ def check_sums(
 
 def check_rates(explained: gg.Explanation, tables: list[oracle.Tables]) -> None:
     for measure, numerator in (*RATES.items(), ("SRR", "NumDup"), ("SRR@2", "NumDup@2")):
-        name, at, _, _ = oracle.parse(measure)
+        name, at, *_ = oracle.parse(measure)
         for row in explained.queries.filter(measure=measure).iter_rows(named=True):
             for side, of in zip(("base", "new"), tables, strict=True):
                 query, pool = row["query_id"], of.pools[row["query_id"]]

@@ -139,6 +139,10 @@ def divide_measure(measure: object) -> Parts:
     >>> divide_measure(CG(rel=1, cutoff=3))
     Parts(measure=CG(rel=1)@3, numerator=CG(rel=1)@3, denominator=None)
     """
+    if isinstance(measure, GoodGainMeasure) and "per" in measure.params:
+        raise MeasureError(
+            f"{measure} cannot be explained: its ideal ends where a system stops. Ask for nDCGG without per."
+        )
     if isinstance(measure, GoodGainMeasure) and measure.NAME in _WORTH:
         return Parts(measure, measure)
     if isinstance(measure, GoodGainMeasure) and measure.NAME in _RATES:

@@ -315,7 +315,8 @@ def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> tu
         elif batch.ranking is not None:  # a label applies to the iteration where its document first occurs
             judgments = number_judgments(of_queries.take(batch))
             found.append(_take_hits(tabulate_ranking(batch.ranking, judgments), judgments, rel))
-    counts = ledger_and_pools(pl.concat(tallies), count_pools(qrels.judgments, rels=[rel]), rels=[rel])
+    pools = count_pools(qrels.judgments, rels=[rel])
+    counts = ledger_and_pools(pl.concat(tallies), pools, qrels.judgments, rels=[rel])
     return pl.concat(found), measure_coverage(counts)
 
 
