@@ -222,6 +222,8 @@ def _describe_numbers(number: Any, starts: Any, lengths: Any) -> pl.DataFrame:
     """Return `Counts.numbering`. `number` has the iteration number in the run of each row, sorted in each query."""
     lowest, highest = number[starts], number[starts + lengths - 1]
     is_dense = highest - lowest + 1 == lengths
+    if is_dense.all():  # as in most runs
+        return _describe_queries(lowest, highest, is_dense)
     parts = [_describe_queries(lowest[some], highest[some], is_dense[some]) for some in (is_dense, ~is_dense)]
     return parts[0].vstack(parts[1])
 
@@ -230,9 +232,9 @@ def _describe_queries(lowest: Any, highest: Any, is_dense: Any) -> pl.DataFrame:
     lows, kind, queries = np.unique(lowest, return_inverse=True, return_counts=True)
     highest_of_kind = np.full(len(lows), np.iinfo(np.int64).min)
     np.maximum.at(highest_of_kind, kind, highest)
-    columns = {"lowest": lows, "is_dense": is_dense[: len(lows)], "highest": highest_of_kind, "queries": queries}
-    types = {"lowest": pl.Int64, "is_dense": pl.Boolean, "highest": pl.Int64, "queries": pl.Int64}
-    return pl.DataFrame(columns, schema=types)
+    numbers = {"highest": highest_of_kind, "queries": queries}
+    columns = [pl.Series("lowest", lows, pl.Int64), pl.Series("is_dense", is_dense[: len(lows)], pl.Boolean)]
+    return pl.DataFrame([*columns, *(pl.Series(name, values, pl.Int64) for name, values in numbers.items())])
 
 
 def _select_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from goodgain.counting.coverage import join_examples
@@ -328,7 +329,9 @@ def list_runs(source: Any) -> list[Any]:
 
 def stack_systems(frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """Concatenate the frames of all systems; the first column is the name of the system."""
-    return pl.concat(frame.select(pl.lit(name).alias("system"), pl.all()) for name, frame in frames.items())
+    rows = np.repeat(np.arange(len(frames)), [frame.height for frame in frames.values()])
+    names = pl.Series("system", [*frames], pl.String).gather(rows)
+    return pl.concat(frames.values()).select(names, pl.all())
 
 
 def find_likely_replicates(names: Iterable[str]) -> dict[str, list[str]]:

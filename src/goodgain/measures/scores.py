@@ -247,9 +247,9 @@ def _name_with_arrow(name: str) -> str:
 
 
 def _unpivot(values: pl.DataFrame) -> pl.DataFrame:
-    return values.unpivot(index="query_id", variable_name="measure", value_name="value").with_columns(
-        pl.col("measure").cast(pl.String), pl.col("value").cast(pl.Float64)
-    )
+    rows = values.unpivot(index="query_id", variable_name="measure", value_name="value")
+    has_types = rows.schema["measure"] == pl.String and rows.schema["value"] == pl.Float64
+    return rows if has_types else rows.cast({"measure": pl.String, "value": pl.Float64})
 
 
 def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measure], *, missing: str = "zero") -> Scores:
@@ -386,6 +386,8 @@ def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scor
         runs = [leave_out_empty(run, measures) for run in of.replicates]
         return average_scores(runs, measures, missing=of.signature.get("missing", "zero"))
     counts = find_results_counts(filter(needs_results, measures))
+    if not counts:
+        return of
     values = of._ours.with_columns(
         pl.when(pl.col(results) > 0).then(name).alias(name) for name, results in counts.items()
     )

@@ -287,8 +287,9 @@ class Scoring:
         warn_of_first_iterations({name: of_run.first_iteration for name, of_run in scores.items()})
         with_iterations = [of_run.coverage for of_run in scores.values() if not of_run.lacks_iterations]
         self.warn_of_cutoffs(with_iterations, measures)
+        opened = self.opened  # found anew at each use, which takes longer with each system
         for name, of_run in scores.items():
-            with notices_about(self.opened.find_subject(name)):
+            with notices_about(opened.find_subject(name)):
                 warn_of_ends(of_run, measures)
 
     def warn_of_cutoffs(self, coverages: Sequence[pl.DataFrame], measures: Sequence[ir_measures.Measure]) -> None:
@@ -302,9 +303,10 @@ class Scoring:
 
     def warn_of_empty_queries(self, scores: Mapping[str, Scores], measures: Sequence[ir_measures.Measure]) -> None:
         """Give notices on queries without results, which count as 0, the best value of shares such as SRR."""
+        opened = self.opened
         for name, of_run in scores.items():
             counted = leave_out_absent(of_run, measures) if self._options["missing"] == "absent" else of_run
-            with notices_about(self.opened.find_subject(name)):
+            with notices_about(opened.find_subject(name)):
                 warn_of_empty_queries(counted.select(measures), measures)
 
     def warn_of_counts(
@@ -319,9 +321,12 @@ class Scoring:
         self.warn_of_cutoffs(with_iterations, measures)
 
     def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
-        for name, coverage in coverages.items() if self.has_labels else ():
-            with notices_about(self.opened.find_subject(name)):
-                warn_of_low_coverage(coverage, labels=self.opened.qrels.labels)
+        if not self.has_labels:
+            return
+        opened = self.opened
+        for name, coverage in coverages.items():
+            with notices_about(opened.find_subject(name)):
+                warn_of_low_coverage(coverage, labels=opened.qrels.labels)
 
     @contextmanager
     def tell(self) -> Iterator[list[GoodgainNotice]]:

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from goodgain.options import ALPHA, RESAMPLES, SEED
 from goodgain.statistics.statistical_tests import Matrix, Vector, count_draws, draw_signs, find_reach
 
-#: Ends that are kept at once, of all pairs: .8 MB at 8 bytes each.
-_MOST_ENDS = 100_000
+#: Ends that are kept at once, of all pairs: 16 MB at 8 bytes each. Each further part draws the signs again.
+_MOST_ENDS = 2_000_000
+#: A draw is looked at if its end may lie beyond the limit but for rounding, which is relative to the sum of the differences.
+_SLACK = 1e-9
 _Counts = NDArray[np.int64]
 
 
@@ -94,37 +96,86 @@ def find_rank(divisor: int, alpha: float, draws: int) -> int:
 
 
 def _find_ends(differences: Matrix, ranks: _Counts, blocks: Iterator[Matrix]) -> tuple[Vector, Vector]:
-    pairs, n = differences.shape
-    total = differences.sum(axis=1)[:, None]
-    reach = find_reach(differences)[:, None]
-    kept = int(ranks.max())
-    lower, upper = np.empty((pairs, 0)), np.empty((pairs, 0))
-
+    lower, upper = _SmallestEnds(differences, ranks, 1), _SmallestEnds(differences, ranks, -1)
     for signs in blocks:
         sums = differences @ signs.T  # a row per pair, a column per draw
         balance = signs.sum(axis=1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            mean_of_kept = (total + sums) / (n + balance)
-            mean_of_turned = (total - sums) / (n - balance)
-        low = np.minimum(mean_of_kept, mean_of_turned)
-        high = np.maximum(mean_of_kept, mean_of_turned)
+        lower.add(sums, balance)
+        upper.add(sums, balance)
 
-        is_one_sided = np.abs(balance) == n  # all signs are equal: as extreme for every true mean
-        low[:, is_one_sided], high[:, is_one_sided] = -np.inf, np.inf
-        # A tie with the observed mean counts for the test, and rounding must not break it here.
-        is_reached = np.abs(sums) >= reach
-        np.minimum(low, 0.0, out=low, where=is_reached)
-        np.maximum(high, 0.0, out=high, where=is_reached)
-
-        lower = _keep_smallest(np.hstack([lower, low]), kept)
-        upper = -_keep_smallest(-np.hstack([upper, high]), kept)
-
-    rows = np.arange(pairs)
-    low = np.sort(lower, axis=1)[rows, ranks - 1]
-    high = -np.sort(-upper, axis=1)[rows, ranks - 1]
+    low, high = lower.find_last(), -upper.find_last()
     exists = np.isfinite(low) & np.isfinite(high)
     return np.where(exists, low, np.nan), np.where(exists, high, np.nan)
 
 
-def _keep_smallest(ends: Matrix, number: int) -> Matrix:
-    return ends if ends.shape[1] <= number else np.partition(ends, number - 1, axis=1)[:, :number]
+class _SmallestEnds:
+    """Keeps the smallest lower ends of each pair, as many as its rank. With the side -1: of the upper ends times -1.
+
+    The ends of a draw are two means: (total + sum) / (n + balance) and (total - sum) / (n - balance). One of them is below a
+    limit exactly if |sum - limit * balance| > total - limit * n. So only the few draws beyond the limit need divisions.
+    """
+
+    def __init__(self, differences: Matrix, ranks: _Counts, side: int) -> None:
+        self._side = side
+        self._n = differences.shape[1]
+        self._total = side * differences.sum(axis=1)
+        self._size = np.abs(differences).sum(axis=1)
+        self._reach = find_reach(differences)
+        self._ranks = ranks
+        self._most = int(ranks.max())
+        self._ends = [np.empty((len(ranks), 0))]  # a row per pair; rows are filled up with infinity
+        self._limits = np.full(len(ranks), np.inf)  # the end at the rank of each pair, among the draws so far
+
+    def add(self, sums: Matrix, balance: Vector) -> None:
+        """Add a block of draws. `sums` has a row per pair and a column per draw, `balance` the sum of the signs of each draw."""
+        pair, draw = self._find_candidates(sums, balance)
+        ends = self._compute_ends(pair, sums[pair, draw], balance[draw])
+        is_smaller = ends < self._limits[pair]
+        pair, ends = pair[is_smaller], ends[is_smaller]
+
+        numbers = np.bincount(pair, minlength=len(self._ranks))
+        place = np.arange(len(pair)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
+        block = np.full((len(self._ranks), numbers.max()), np.inf)
+        block[pair, place] = ends
+        self._ends.append(block)
+
+        width = sum(ends.shape[1] for ends in self._ends)
+        if width >= 2 * self._most or (width >= self._most and np.isinf(self._limits).all()):
+            self._select_smallest()
+
+    def find_last(self) -> Vector:
+        """Return the end at the rank of each pair."""
+        self._select_smallest()
+        return self._limits
+
+    def _find_candidates(self, sums: Matrix, balance: Vector) -> tuple[_Counts, _Counts]:
+        """Return the row and column of each draw whose end may be below the limit of the pair, row by row."""
+        if (self._limits == np.inf).any():
+            pair, draw = np.divmod(np.arange(sums.size), sums.shape[1])
+            return pair, draw
+        with np.errstate(invalid="ignore"):  # a limit of -infinity: no end is below it
+            distance = sums - np.outer(self._side * self._limits, balance)
+            size = self._size + np.abs(self._limits) * self._n
+            least = self._total - self._limits * self._n - _SLACK * size
+        np.abs(distance, out=distance)
+        pair, draw = np.nonzero(distance > least[:, None])
+        return pair, draw
+
+    def _compute_ends(self, pair: _Counts, sums: Vector, balance: Vector) -> Vector:
+        total, n = self._total[pair], self._n
+        sums = self._side * sums
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean_of_kept = (total + sums) / (n + balance)
+            mean_of_turned = (total - sums) / (n - balance)
+        ends: Vector = np.minimum(mean_of_kept, mean_of_turned)
+
+        ends[np.abs(balance) == n] = -np.inf  # all signs are equal: as extreme for every true mean
+        # A tie with the observed mean counts for the test, and rounding must not break it here.
+        is_reached = np.abs(sums) >= self._reach[pair]
+        return np.minimum(ends, 0.0, out=ends, where=is_reached)
+
+    def _select_smallest(self) -> None:
+        ends = np.hstack(self._ends)
+        ends = np.partition(ends, np.unique(self._ranks) - 1, axis=1)[:, : self._most]
+        self._limits = ends[np.arange(len(ends)), self._ranks - 1]
+        self._ends = [ends]

@@ -151,7 +151,7 @@ def compare_scores(
         scores=scores,
         question=question,
         matrices=tested,
-        runs={name: arrange_runs(of_system, measures, query_ids) for name, of_system in scores.items()},
+        runs=_arrange_runs(scores, measures, matrices, query_ids),
         query_ids=query_ids,
         members=members,
         rel=question.rel,
@@ -279,14 +279,26 @@ def _list_misleading(
     if iterated:
         is_whole = ~(absent | left_out)[iterated].any(axis=0)
         values = {name: matrix[iterated][:, is_whole] for name, matrix in matrices.items()}
-        iterations = {}  # system -> a row per run, a column per query
-        for name in (systems[k] for k in iterated):
-            runs = arrange_runs(scores[name], [str(NumIter)], query_ids)
-            iterations[name] = runs[str(NumIter)][:, is_whole]
+        runs = _arrange_runs(scores, [str(NumIter)], matrices, query_ids)
+        # System -> a row per run, a column per query:
+        iterations = {systems[k]: runs[systems[k]][str(NumIter)][:, is_whole] for k in iterated}
         yield from describe_stops(measures, values, iterations)
     yield from describe_low_counts(question.asked, matrices, systems)
     yield from describe_own_ideal(measures)
     yield from describe_replicates(scores, comparison.runs)
+
+
+def _arrange_runs(
+    scores: Mapping[str, Scores], measures: Sequence[str], matrices: Mapping[str, Matrix], query_ids: pl.Series
+) -> dict[str, dict[str, Matrix]]:
+    """Return the values of each run: system, then measure, then a row per run. A system of one run has them in `matrices`."""
+    runs = {}
+    for k, (name, of_system) in enumerate(scores.items()):
+        if of_system.replicates:
+            runs[name] = arrange_runs(of_system, measures, query_ids)
+        else:
+            runs[name] = {measure: matrices[measure][k : k + 1] for measure in measures}
+    return runs
 
 
 def _average_runs(

@@ -1,6 +1,6 @@
 """Writes the notices of a comparison: on queries that systems lack, on verdicts, and on numbers that may mislead."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NoReturn
 
@@ -51,11 +51,8 @@ def describe_shared_queries(
     Raise `InputError` if two systems share no judged query.
     """
     judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
-    compared = None if pairs is None else {*pairs}  # a list would be searched for each pair of systems
     parts = []
-    for system, other in combinations(judged_of, 2):
-        if compared is not None and compared.isdisjoint([(system, other), (other, system)]):
-            continue
+    for system, other in _list_pairs(judged_of, pairs):
         shared = len(judged_of[system] & judged_of[other])
         sizes = [len(judged_of[name]) for name in (system, other)]
         if not shared:
@@ -69,6 +66,17 @@ def describe_shared_queries(
         f"{'; '.join(parts[:_EXAMPLES])}{more}. Check that both use the same query ids: a query that a run "
         "lacks counts as a query without a search."
     )
+
+
+def _list_pairs(systems: Collection[str], pairs: Collection[tuple[str, str]] | None) -> Iterable[tuple[str, str]]:
+    """Return the pairs of `systems`, or those of them that `pairs` has, in the order of the systems."""
+    if pairs is None:
+        return combinations(systems, 2)
+    names = list(systems)
+    position = {name: k for k, name in enumerate(names)}
+    places = [(position[system], position[other]) for system, other in pairs if position.keys() >= {system, other}]
+    in_order = sorted({(min(place), max(place)) for place in places})
+    return ((names[first], names[second]) for first, second in in_order)
 
 
 def _refuse_unshared_queries(

@@ -258,7 +258,8 @@ class Question:
                 tested = tested.select(pl.lit(group).alias("group"), pl.all())
             tables.append(tested)
 
-        tested = leave_out_incomparable(pl.concat(tables), find_incomparable(self.asked, scores))
+        named = [(self.systems[system], self.systems[against]) for system, against in self.pairs]
+        tested = leave_out_incomparable(pl.concat(tables), find_incomparable(self.asked, scores, named))
         corrected = correct_pairs_by_holm(tested)
         if self.correct_over == "measures":
             corrected = correct_over_measures(corrected, self.systems, matrices_of, self.settings)

@@ -149,18 +149,20 @@ def add_intervals(
         for (measure,), rows in pairs.group_by("measure")
     }
     divisors = np.array([open_tests[measure] for measure in pairs.get_column("measure")])
+    position = {name: k for k, name in enumerate(systems)}
     rows_by_queries: dict[int, list[int]] = {}
-    differences: dict[int, Vector] = {}
-    for row, pair in enumerate(pairs.iter_rows(named=True)):
-        if pair["p_randomisation"] is not None:
-            values = matrices_of[pair.get("group")][pair["measure"]]
-            matched = match_pair(values, (systems.index(pair["system"]), systems.index(pair["against"])))
-            differences[row] = subtract_without_residue(*matched)
-            rows_by_queries.setdefault(len(differences[row]), []).append(row)
+    matched: dict[int, Matrix] = {}
+    keys = pairs.select("measure", "system", "against", "p_randomisation").rows()
+    groups = pairs.get_column("group").to_list() if "group" in pairs.columns else [None] * len(keys)
+    for row, ((measure, system, against, p), group) in enumerate(zip(keys, groups, strict=True)):
+        if p is not None:
+            matched[row] = match_pair(matrices_of[group][measure], (position[system], position[against]))
+            rows_by_queries.setdefault(matched[row].shape[1], []).append(row)
 
     low, high = np.full(pairs.height, np.nan), np.full(pairs.height, np.nan)
     for rows in rows_by_queries.values():
-        stacked = np.stack([differences[row] for row in rows])
+        first, second = (np.stack([matched[row][side] for row in rows]) for side in (0, 1))
+        stacked = subtract_without_residue(first, second)
         low[rows], high[rows] = invert_randomisation_test(
             stacked, divisors[rows], alpha=settings.alpha, seed=settings.seed, resamples=signs
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import permutations
 from typing import NamedTuple
 
 import ir_measures
@@ -114,25 +113,30 @@ class Nothing(NamedTuple):
     need_search: Collection[str]  # the measures for which a query without a search has no value
     searched: NDArray[np.bool_]  # a row per system, a column per query
 
-    def explains_lack(self, measure: str, values: Matrix, pair: tuple[int, int]) -> bool:
-        """Return whether a system of the pair has no value in any query, because it has no results or never searched."""
-        has_no_value = ~np.isfinite(values[[*pair]]).any(axis=1)
+    def explains_lack(self, measure: str, values: Matrix) -> NDArray[np.bool_]:
+        """Return for each system whether it has no value in any query, because it has no results or never searched."""
+        has_no_value: NDArray[np.bool_] = ~np.isfinite(values).any(axis=1)
         if measure in self.need_results:
-            return bool(has_no_value.any())
-        never_searched = ~self.searched[[*pair]].any(axis=1)
-        return measure in self.need_search and bool((has_no_value & never_searched).any())
+            return has_no_value
+        never_searched: NDArray[np.bool_] = ~self.searched.any(axis=1)
+        is_cause = measure in self.need_search
+        return np.logical_and(has_no_value, never_searched) & is_cause
 
 
 def mark_queries(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
     """Return a matrix with a row per system and a column per query: true for the queries that the system lists."""
-    joined = [
-        pl.concat([query_ids.clear(), *(ids for ids in several if ids is not None)]) for several in of_systems.values()
-    ]
-    return np.array([query_ids.is_in(ids.implode()).to_numpy() for ids in joined])
+    marks = np.zeros((len(of_systems), len(query_ids)), bool)
+    for row, several in zip(marks, of_systems.values(), strict=True):
+        for ids in several:
+            if ids is not None and len(ids):
+                row |= query_ids.is_in(ids.implode()).to_numpy()
+    return marks
 
 
 def mark_searched(query_ids: pl.Series, scores: Mapping[str, Scores]) -> NDArray[np.bool_]:
-    return ~mark_queries(query_ids, {name: [of.queries.not_searched] for name, of in scores.items()})
+    queries = {name: of_system.queries for name, of_system in scores.items()}
+    not_searched = {name: [shared.only_judged, shared.never_searched] for name, shared in queries.items()}
+    return ~mark_queries(query_ids, not_searched)
 
 
 def compare_pairs(
@@ -151,15 +155,25 @@ def compare_pairs(
     The column `lacks_results` is true if one of the two systems has no value of the measure because it returned nothing.
     """
     rows = [(name, pair) for name in values for pair in pairs]
-    matched = [match_pair(values[name], pair) for name, pair in rows]
-    tested = []
+    system, against = np.array(pairs, dtype=int).reshape(-1, 2).T
+    shared: list[NDArray[np.bool_]] = []  # for each row, the queries in which both systems have a value
+    lacks_results: list[bool] = []
+    for name, of_measure in values.items():
+        has_value = np.isfinite(of_measure)
+        shared += [*(has_value[system] & has_value[against])]
+        lacks = nothing.explains_lack(name, of_measure)
+        lacks_results += (lacks[system] | lacks[against]).tolist()
+
+    queries = [int(is_shared.sum()) for is_shared in shared]
     by_queries: dict[int, list[int]] = {}
-    for k, of in enumerate(matched):
-        by_queries.setdefault(of.shape[1], []).append(k)
+    for k, number in enumerate(queries):
+        by_queries.setdefault(number, []).append(k)
+    tested = []
     for same in by_queries.values():
         for start in range(0, len(same), _ROWS):
             at = same[start : start + _ROWS]
-            tested.append(_run_tests([matched[k] for k in at], settings, signs).with_columns(k=pl.Series(at)))
+            first, second = (np.stack([values[rows[k][0]][rows[k][1][side]][shared[k]] for k in at]) for side in (0, 1))
+            tested.append(_run_tests(first, second, settings, signs).with_columns(k=pl.Series(at)))
     tukey: list[float] = []
     for of in values.values():
         whole = of[:, np.isfinite(of).all(axis=0)]
@@ -170,9 +184,8 @@ def compare_pairs(
         "better": pl.Series([better[name] for name, _ in rows], dtype=pl.String),
         "system": [systems[system] for _, (system, _) in rows],
         "against": [systems[against] for _, (_, against) in rows],
-        "queries": [of.shape[1] for of in matched],
+        "queries": queries,
     }
-    lacks_results = [nothing.explains_lack(name, values[name], pair) for name, pair in rows]
     found = pl.DataFrame(named).hstack(pl.concat(tested).sort("k").drop("k"))
     return found.with_columns(
         p_tukey=pl.Series(tukey, dtype=pl.Float64), lacks_results=pl.Series(lacks_results, dtype=pl.Boolean)
@@ -190,30 +203,31 @@ def arrange_values(
     values: pl.DataFrame, measures: Iterable[str], systems: Sequence[str], query_ids: pl.Series
 ) -> dict[str, Matrix]:
     """Return a dict from measures to matrices with a row per system and a column per query. A missing value is NaN."""
-    columns = [str(k) for k in range(len(systems))]
-    number = pl.col("system").replace_strict(systems, columns, default=None)
-    by_measure = values.with_columns(number).partition_by("measure", as_dict=True)
-    found: dict[str, Matrix] = {}
+    system_of = pl.DataFrame({"system": systems, "row": range(len(systems))}, schema_overrides={"system": pl.String})
+    column_of = query_ids.to_frame("query_id").with_row_index("column")
+    located = values.join(system_of, on="system").join(column_of, on="query_id").drop_nulls("value")
+    by_measure = located.partition_by("measure", as_dict=True)
+    matrices: dict[str, Matrix] = {}
     for name in measures:
-        of = by_measure.get((name,), values.clear())
-        wide = of.pivot("system", on_columns=columns, index="query_id", values="value")
-        wide = query_ids.to_frame("query_id").join(wide, on="query_id", how="left", maintain_order="left")
-        found[name] = wide.select(pl.col(columns).cast(pl.Float64).fill_null(float("nan"))).to_numpy().T
-    return found
+        matrices[name] = np.full((len(systems), len(query_ids)), np.nan)
+        if (name,) in by_measure:
+            row, column, value = by_measure[name,].select("row", "column", "value")
+            matrices[name][row.to_numpy(), column.to_numpy()] = value.to_numpy()
+    return matrices
 
 
-def _run_tests(matched: Sequence[Matrix], settings: Settings, signs: int) -> pl.DataFrame:
-    stacked = np.stack([subtract_without_residue(first, second) for first, second in matched])
+def _run_tests(first: Matrix, second: Matrix, settings: Settings, signs: int) -> pl.DataFrame:
+    """Test the pairs of rows of two matrices, which have a column per query."""
+    stacked = subtract_without_residue(first, second)
     p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
         p_t = run_t_test(stacked)
         p_randomisation = run_randomisation_test(stacked, seed=settings.seed, resamples=signs)
         effect = compute_effect_size(stacked)
-    mean, mean_against = np.array([average_rows(of) for of in matched]).T
     difference, size = np.array(average_rows(stacked)), np.array(average_rows(np.abs(stacked)))
     columns = {
-        "mean": mean,
-        "mean_against": mean_against,
+        "mean": average_rows(first),
+        "mean_against": average_rows(second),
         # A mean at rounding level counts as 0, such as the mean of 0.3 - 0.2 and 0 - 0.1.
         "difference": np.where(np.abs(difference) <= RESIDUE * size, 0.0, difference),
         "low": nothing,
@@ -233,31 +247,50 @@ def _run_tests(matched: Sequence[Matrix], settings: Settings, signs: int) -> pl.
 
 def average_rows(values: Matrix | Sequence[Vector]) -> list[float]:
     """Return the mean of each row, computed by exact summation. The mean of an empty row is NaN."""
-    return [math.fsum(row) / len(row) if len(row) else math.nan for row in values]
+    rows = [row.tolist() for row in values]  # fsum reads a list five times as fast as an array
+    return [math.fsum(row) / len(row) if row else math.nan for row in rows]
+
+
+class _Kind(NamedTuple):
+    """What decides whether a system can be compared with another one."""
+
+    lacks_iterations: bool
+    has_labels_by_iteration: bool
+    has_one_time_addresses: bool
+    is_paged: bool
 
 
 def find_incomparable(
-    measures: Sequence[ir_measures.Measure], scores: Mapping[str, Scores]
+    measures: Sequence[ir_measures.Measure], scores: Mapping[str, Scores], pairs: Iterable[tuple[str, str]]
 ) -> dict[tuple[str, ...], str]:
     """Return a dict with the verdict on each pair that cannot be compared. The keys are (measure, system, against)."""
-    return {
-        (str(measure), *pair): verdict
-        for measure in measures
-        if isinstance(measure, IterationMeasure)
-        for pair in permutations(scores, 2)
-        if (verdict := _judge(measure, *(scores[name] for name in pair)))
-    }
+    kind_of = {}
+    for name, system in scores.items():
+        by_iteration = system.signature.get("labels") == "iteration"
+        is_paged = "page" in system.signature
+        kind_of[name] = _Kind(system.lacks_iterations, by_iteration, bool(system.one_time), is_paged)
+    pairs_of: dict[tuple[_Kind, _Kind], list[tuple[str, str]]] = {}  # few kinds, so each is judged once
+    for name, other in pairs:
+        pairs_of.setdefault((kind_of[name], kind_of[other]), []).append((name, other))
+
+    verdicts: dict[tuple[str, ...], str] = {}
+    for measure in measures:
+        if not isinstance(measure, IterationMeasure):
+            continue
+        for kinds, pairs_of_kinds in pairs_of.items():
+            if verdict := _judge(measure, *kinds):
+                verdicts |= {(str(measure), *pair): verdict for pair in pairs_of_kinds}
+    return verdicts
 
 
-def _judge(measure: IterationMeasure, system: Scores, against: Scores) -> str | None:
-    by_iteration = measure.depends_on_ends or system.signature.get("labels") == "iteration"
+def _judge(measure: IterationMeasure, system: _Kind, against: _Kind) -> str | None:
+    by_iteration = measure.depends_on_ends or system.has_labels_by_iteration
     if by_iteration and system.lacks_iterations != against.lacks_iterations:
         return NOT_COMPARABLE
     declared = find_meaning(measure)
-    if declared.by_repeats and (system.one_time or against.one_time):
+    if declared.by_repeats and (system.has_one_time_addresses or against.has_one_time_addresses):
         return f"{NOT_COMPARABLE}: one-time addresses"
-    is_paged = "page" in system.signature or "page" in against.signature
-    if declared.counts_repeats and is_paged:
+    if declared.counts_repeats and (system.is_paged or against.is_paged):
         return NOT_COMPARABLE_PAGES
     return None
 
