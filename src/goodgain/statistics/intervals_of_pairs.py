@@ -128,6 +128,21 @@ class _SmallestEnds:
 
     def add(self, sums: Matrix, balance: Vector) -> None:
         """Add a block of draws. `sums` has a row per pair and a column per draw, `balance` the sum of the signs of each draw."""
+        first = max(0, self._most - self._width)  # without so many draws there is no limit yet
+        for part in (slice(first), slice(first, None)):
+            if len(balance[part]):
+                self._add_part(sums[:, part], balance[part])
+
+    def find_last(self) -> Vector:
+        """Return the end at the rank of each pair."""
+        self._select_smallest()
+        return self._limits
+
+    @property
+    def _width(self) -> int:
+        return sum(ends.shape[1] for ends in self._ends)
+
+    def _add_part(self, sums: Matrix, balance: Vector) -> None:
         pair, draw = self._find_candidates(sums, balance)
         ends = self._compute_ends(pair, sums[pair, draw], balance[draw])
         is_smaller = ends < self._limits[pair]
@@ -139,14 +154,9 @@ class _SmallestEnds:
         block[pair, place] = ends
         self._ends.append(block)
 
-        width = sum(ends.shape[1] for ends in self._ends)
-        if width >= 2 * self._most or (width >= self._most and np.isinf(self._limits).all()):
+        lacks_limits = (self._limits == np.inf).all()
+        if self._width >= (self._most if lacks_limits else 2 * self._most):
             self._select_smallest()
-
-    def find_last(self) -> Vector:
-        """Return the end at the rank of each pair."""
-        self._select_smallest()
-        return self._limits
 
     def _find_candidates(self, sums: Matrix, balance: Vector) -> tuple[_Counts, _Counts]:
         """Return the row and column of each draw whose end may be below the limit of the pair, row by row."""
@@ -158,7 +168,7 @@ class _SmallestEnds:
             size = self._size + np.abs(self._limits) * self._n
             least = self._total - self._limits * self._n - _SLACK * size
         np.abs(distance, out=distance)
-        pair, draw = np.nonzero(distance > least[:, None])
+        pair, draw = np.nonzero(distance >= least[:, None])
         return pair, draw
 
     def _compute_ends(self, pair: _Counts, sums: Vector, balance: Vector) -> Vector:
