@@ -328,5 +328,17 @@ def compute_studentized_range_sf(q: Vector, systems: int, freedom: int) -> Vecto
     phi = systems * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * 8.5 * weights
     below = np.zeros_like(q)
     for at, weight in zip(s, f, strict=True):
-        below += weight * ((ndtr(z) - ndtr(z - q[:, None] * at)) ** (systems - 1) @ phi)
+        within = ndtr(z) - ndtr(z - q[:, None] * at)
+        below += weight * (_raise_to_power(within, systems - 1) @ phi)
     return np.clip(1 - below, 0.0, 1.0)
+
+
+def _raise_to_power(base: Matrix, exponent: int) -> Matrix:
+    """Return base ** exponent by repeated squaring. NumPy's power of floats takes several times as long."""
+    power = np.ones_like(base)
+    while exponent:
+        if exponent & 1:
+            power *= base
+        base = base * base
+        exponent >>= 1
+    return power
