@@ -62,7 +62,8 @@ def main() -> None:
     warnings.simplefilter("ignore", GoodgainNotice)
     qrels = make_qrels(25, pages=200, labels=30)
     run = make_run(25, 6, 10, pages=200, seed=2)
-    labels, ranking = qrels.to_pandas(), run.flatten().to_pandas()
+    labels = qrels.frame.select("query_id", "doc_id", pl.col("relevance").cast(pl.Int64)).to_pandas()
+    ranking = run.flatten().to_pandas()
     classic = [nDCG @ 10, RR @ 10, R @ 100]
     peer = measure_time(lambda: ir_measures.calc_aggregate(classic, labels, ranking))
 

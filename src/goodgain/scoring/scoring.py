@@ -287,7 +287,7 @@ class Scoring:
         warn_of_first_iterations({name: of_run.first_iteration for name, of_run in scores.items()})
         with_iterations = [of_run.coverage for of_run in scores.values() if not of_run.lacks_iterations]
         self.warn_of_cutoffs(with_iterations, measures)
-        opened = self.opened  # found anew at each use, which takes longer with each system
+        opened = self.opened  # each use looks it up by all systems
         for name, of_run in scores.items():
             with notices_about(opened.find_subject(name)):
                 warn_of_ends(of_run, measures)

@@ -13,7 +13,7 @@ from goodgain.statistics.statistical_tests import Matrix, Vector, count_draws, d
 
 #: Ends that are kept at once, of all pairs: 16 MB at 8 bytes each. Each further part draws the signs again.
 _MOST_ENDS = 2_000_000
-#: A draw is looked at if its end may lie beyond the limit but for rounding, which is relative to the sum of the differences.
+#: Rounding errors are far smaller than this part of the sum of the differences. Ends so close to the limit are computed too.
 _SLACK = 1e-9
 _Counts = NDArray[np.int64]
 
