@@ -115,10 +115,10 @@ class Nothing(NamedTuple):
 
     def explains_lack(self, measure: str, values: Matrix) -> NDArray[np.bool_]:
         """Return for each system whether it has no value in any query, because it has no results or never searched."""
-        has_no_value: NDArray[np.bool_] = ~np.isfinite(values).any(axis=1)
+        has_no_value: NDArray[np.bool_] = np.logical_not(np.isfinite(values).any(axis=1))
         if measure in self.need_results:
             return has_no_value
-        never_searched: NDArray[np.bool_] = ~self.searched.any(axis=1)
+        never_searched: NDArray[np.bool_] = np.logical_not(self.searched.any(axis=1))
         is_cause = measure in self.need_search
         return np.logical_and(has_no_value, never_searched) & is_cause
 
