@@ -80,7 +80,10 @@ _INCOMPLETE = (
     "without a search, absent leaves them out."
 )
 _NO_GOOD = "Queries without a document that is good for a measure: keep counts the measure's own value, absent leaves them out."
-_NO_GOOD_DETAIL = "Each measure's own threshold counts. SRR and measures that need no label keep these queries."
+_NO_GOOD_DETAIL = (
+    "Each measure's own threshold counts. SRR and measures that need no label keep these queries, and so do curves and "
+    "`explain`."
+)
 _BOUNDS = "Also give bounds of each value: every unjudged result has the label 0, or the largest label."
 _NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have no bounds."
 _OF_MEASURES = (

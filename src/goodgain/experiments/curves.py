@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.reporting.curves import Points, SystemCounts, find_hits, interpolate, join_counts, tabulate_curve
+from goodgain.analysis.reporting.drawn_frames import CurveFrame
 from goodgain.counting.coverage import Coverage
 from goodgain.counting.run_opening import stack_systems
 from goodgain.counting.spends import OVER
@@ -28,7 +29,7 @@ def join_counts_of_systems(x: Scoring, measures: Sequence[GoodGainMeasure]) -> d
     return x.kept.call(join_counts, x.count_runs(find_thresholds(measures)), x.opened.names)
 
 
-def draw_curve(x: Scoring, measures: Sequence[GoodGainMeasure], *, costs: Any = None, **arguments: Any) -> pl.DataFrame:
+def draw_curve(x: Scoring, measures: Sequence[GoodGainMeasure], *, costs: Any = None, **arguments: Any) -> CurveFrame:
     """Return the rows of `gg.curve`. `arguments` are those of `gg.curve`."""
     counts = join_counts_of_systems(x, measures)
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -38,7 +39,7 @@ def draw_curve(x: Scoring, measures: Sequence[GoodGainMeasure], *, costs: Any = 
 
 def _tabulate(
     counts: dict[str, SystemCounts], measures: Sequence[GoodGainMeasure], settings: Any, *, costs: Any, **arguments: Any
-) -> pl.DataFrame:
+) -> CurveFrame:
     over = arguments.get("over")
     paid = read_costs(costs) if over is not None and OVER[over] is None else None
     return tabulate_curve(counts, measures, settings, costs=paid, **arguments)

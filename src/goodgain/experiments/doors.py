@@ -191,8 +191,8 @@ def curve(
         - without_results: only if a lower-is-better share such as SRR has queries without results so far (with `over`:
           without any), which count as 0: their number, in any run of the system.
         - queries: the number of all judged queries.
-        - low, high: the interval of the mean, by the method of `Scores.intervals`; null if the mean
-          is null, or with resamples=0. Use `compare` to test whether two systems differ.
+        - low, high: the interval of the mean, by the method of `Scores.intervals`, which `signature["interval"]` of the
+          frame names; null if the mean is null, or with resamples=0. Use `compare` to test whether two systems differ.
         - coverage: the judged share of an iteration's new results, in all runs of the system; null if there are no new results.
         - least, most: the smallest and the largest mean of a single run; null for a system of one run. The columns exist only if
           a system has several runs.

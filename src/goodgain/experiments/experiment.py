@@ -107,7 +107,7 @@ class Experiment(Scoring):
         with self.tell():
             self.check_labels(parsed)
             self.warn_of_counts(self.count_runs(find_thresholds(parsed)))
-            return CurveFrame(draw_curve(self, parsed, **arguments))
+            return draw_curve(self, parsed, **arguments)
 
     @checks_kinds
     def pr_curve(self, *, points: Points = "eleven", per_query: bool = False) -> RecallFrame:

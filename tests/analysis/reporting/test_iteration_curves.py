@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from random import Random
 
@@ -191,3 +192,17 @@ def test_the_means_and_intervals_of_several_runs_are_those_of_evaluate() -> None
 def test_a_list_of_one_run_is_this_run() -> None:
     one, alone = (gg.curve(REPEATED / "qrels.txt", {"new": run}, "CG") for run in (RUNS["new"][:1], RUNS["new"][0]))
     assert_frame_equal(one, alone, check_exact=True)
+
+
+def test_the_signature_of_a_curve_names_the_method_of_its_intervals() -> None:
+    qrels = {f"q{number}": {"a": 2} for number in range(40)}
+    rows = [(query, 1, "a" if number % 3 else "b") for number, query in enumerate(qrels)]
+    runs = {"old": pl.DataFrame(rows, ["query_id", "iteration", "doc_id"], orient="row")}
+    few = dict(list(qrels.items())[:20])
+    measures = {"CG": "bootstrap", "AllGood": "exact", "CG AllGood": "bootstrap+exact"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gg.GoodgainNotice)
+        for measure, method in measures.items():
+            assert gg.curve(qrels, runs, measure).signature["interval"] == method
+        assert gg.curve(few, runs, "CG").signature["interval"] == "t"
+        assert "interval" not in gg.curve(few, runs, "CG", resamples=0).signature

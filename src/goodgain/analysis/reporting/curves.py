@@ -9,6 +9,7 @@ import polars as pl
 import polars.selectors as cs
 
 from goodgain.analysis.comparing.comparison_notes import describe_shared_queries
+from goodgain.analysis.reporting.drawn_frames import CurveFrame
 from goodgain.analysis.reporting.spends import choose_spends
 from goodgain.counting.coverage import Coverage, combine_coverages, measure_coverage, warn_of_run
 from goodgain.counting.ledger import Counts, count_pools, ledger_and_pools
@@ -33,7 +34,7 @@ from goodgain.measures.scores import join_queries
 from goodgain.options import FOR_COMMANDS, check_whole_number, spell
 from goodgain.ranking.dataframe_engines import divide_rows
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
-from goodgain.statistics.intervals_of_means import Values, choose_method, find_intervals_of_means
+from goodgain.statistics.intervals_of_means import Values, choose_method, find_intervals_of_means, name_methods
 from goodgain.statistics.statistical_tests import RESIDUE, Settings, Vector
 
 #: Limit of `upto=`, which computes every measure once per iteration.
@@ -107,7 +108,7 @@ def tabulate_curve(
     over: str | None = None,
     costs: pl.DataFrame | None = None,
     at: Sequence[float] | None = None,
-) -> pl.DataFrame:
+) -> CurveFrame:
     """Return the table of `gg.curve`. `costs` is what `read_costs` returns."""
     if over is None:
         last = upto or _find_last_iteration(counted)
@@ -134,7 +135,11 @@ def tabulate_curve(
         schema = schema | _WITHOUT_RESULTS
     rows = pl.DataFrame([{name: row.get(name) for name in schema} for row in found], schema=schema)
     order = [pl.col("system").cast(pl.Enum(list(counted))), pl.col("measure").cast(pl.Enum(list(map(str, measures))))]
-    return rows.with_columns(cs.float().fill_nan(None)).sort(*order, rows.columns[2 if over is None else 3])
+    place = rows.columns[2 if over is None else 3]
+    curve = CurveFrame(rows.with_columns(cs.float().fill_nan(None)).sort(*order, place))
+    methods = {row["method"] for row in found if "method" in row}
+    curve.signature = settings.signature | ({"interval": "+".join(sorted(methods))} if methods else {})
+    return curve
 
 
 def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGainMeasure]:
@@ -242,6 +247,7 @@ def _add_intervals(
         yield from (row for row, _ in points)
         return
     rows: list[dict[str, Any]] = []
+    has_exact: list[bool] = []
     ends: dict[str, list[tuple[float, float] | None]] = {"t": [], "bootstrap": []}
     method = "bootstrap"
     for first in points:
@@ -249,15 +255,16 @@ def _add_intervals(
         chunk = [first, *islice(points, _CELLS // max(len(first[1]), 1))]
         means = [Values(values, *ranges[row["measure"]]) for row, values in chunk]
         rows += [row for row, _ in chunk]
+        has_exact += [name_methods([mean], method) == "exact" for mean in means]
         if choose_method(len(mean.values) for mean in means) == "t":
             method = "t"
         ends["t"] += find_intervals_of_means(means, settings, "t")
         if method == "bootstrap":
             ends["bootstrap"] += find_intervals_of_means(means, settings, "bootstrap")
 
-    for row, interval in zip(rows, ends[method], strict=True):
+    for row, interval, is_exact in zip(rows, ends[method], has_exact, strict=True):
         low, high = interval or (None, None)
-        yield row | {"low": low, "high": high}
+        yield row | {"low": low, "high": high, "method": "exact" if is_exact else method}
 
 
 def check_points(points: str, *, per_query: bool) -> None:

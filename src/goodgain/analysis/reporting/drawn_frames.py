@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,7 +18,13 @@ class CurveFrame(pl.DataFrame):
     >>> curve = gg.curve(folder + "qrels.txt", {"lean": folder + "lean.run"}, "CG SRR")
     >>> len(curve.plot().axes)
     2
+    >>> curve.signature["interval"]
+    't'
     """
+
+    #: How the intervals were computed: `alpha` and others, and `interval`, the methods as in `Scores.signature`. Without intervals
+    #: (resamples=0) there is no `interval`. A frame that Polars makes from this one has no signature.
+    signature: dict[str, Any]
 
     def plot(self) -> Figure:  # type: ignore[override]  # of Polars: needs altair, which does not know what a curve is
         """Return a figure with a plot for each measure, as `plots.curve` and `plots.against_spend` draw it."""
