@@ -80,7 +80,8 @@ def find_exact_intervals(values: Matrix, settings: Settings) -> tuple[Vector, Ve
     The interval has all shares for which neither tail of the binomial distribution, from the observed number of ones outwards,
     is below alpha / 2. It holds the true share with a chance of at least 1 - alpha, whatever the share and the number of queries.
 
-    Source: Clopper and Pearson, Biometrika 26(4), 1934.
+    Source: Clopper and Pearson, The Use of Confidence or Fiducial Limits Illustrated in the Case of the Binomial, Biometrika 26(4),
+    1934.
 
     >>> low, high = find_exact_intervals(np.array([[1.0] * 10]), Settings())
     >>> low.round(4).tolist(), high.round(4).tolist()

@@ -41,7 +41,7 @@ def invert_randomisation_test(
     between two means: of the queries that keep their sign, and of the others. The interval begins at the k-th smallest of
     these lower ends, and ends at the k-th largest upper end: the test rejects if fewer than k draws are as extreme.
 
-    Source: Ernst, Permutation Methods, Statistical Science 19(4), 2004, section 2.
+    Source: Ernst, Permutation Methods: A Basis for Exact Inference, Statistical Science 19(4), 2004, section 2.
 
     >>> differences = np.array([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]])
     >>> low, high = invert_randomisation_test(differences, np.array([1]))

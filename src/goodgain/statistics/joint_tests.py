@@ -173,7 +173,8 @@ def run_randomised_tukey_test(
 
     `values` has a row per system, a column per query, and no NaN.
 
-    Source: Carterette, ACM Transactions on Information Systems 30(1), 2012.
+    Source: Carterette, Multiple Testing in Statistical Analysis of Systems-Based Information Retrieval Experiments, ACM TOIS 30(1),
+    2012.
 
     >>> values = np.array([[0.0, 0, 0, 0], [1, 2, 1, 2], [1, 2, 2, 1]])
     >>> run_randomised_tukey_test(values, [(1, 0), (2, 1)]).p.round(3).tolist()

@@ -118,7 +118,8 @@ def run_randomisation_test(differences: Matrix, *, seed: int = SEED, resamples: 
     p = (1 + resamples with a mean at least as far from 0 as observed) / (1 + resamples).
     If there are at most `resamples` ways to set the signs, all are tried and p is exact. All rows share the same signs.
 
-    Source: Smucker, Allan and Carterette, CIKM 2007.
+    Source: Smucker, Allan and Carterette, A Comparison of Statistical Significance Tests for Information Retrieval Evaluation, CIKM
+    2007.
 
     >>> run_randomisation_test(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])).tolist()
     [0.25, 1.0]
@@ -293,7 +294,8 @@ def run_tukey_test(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
     of freedom. MSE is the residual of the two-way analysis of variance over systems and queries. For two systems the test
     is the paired t-test. `values` has a row per system, and `pairs` has row numbers. p can be NaN if MSE is 0 or undefined.
 
-    Source: Carterette, TOIS 30(1), 2012.
+    Source: Carterette, Multiple Testing in Statistical Analysis of Systems-Based Information Retrieval Experiments, ACM TOIS 30(1),
+    2012.
 
     >>> run_tukey_test(np.array([[1.0, 2.0, 4.0], [1.0, 3.0, 4.0], [4.0, 5.0, 6.0]]), [(1, 0), (2, 0)]).round(4).tolist()
     [0.6152, 0.0029]
