@@ -11,12 +11,12 @@ from __future__ import annotations
 import platform
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import ir_measures
 import numpy as np
 import polars as pl
-from ir_measures import RR, R, nDCG
+from ir_measures import RR, Qrel, R, ScoredDoc, nDCG
 
 from goodgain import GoodgainNotice, Scorer, compare, evaluate, read_qrels, read_run
 from goodgain.formats import Qrels, Run
@@ -25,6 +25,7 @@ CLASSIC = "nDCG@10 RR@10 R@100"
 OURS = "nCG@6 SRR@6"
 TEN = "CG@6 RG@6 DCGG@6 AvgGain@6 RAG@6 DRAG@6 SRE@6 SRR@6 nCG@6 nDCGG@6"
 ROUNDS = 5
+REPEATS = 10
 
 
 def make_qrels(queries: int, pages: int, labels: int) -> Qrels:
@@ -46,45 +47,49 @@ def make_run(queries: int, searches: int, results: int, *, pages: int, seed: int
     return read_run(pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank"], orient="row"))
 
 
-def measure_time(call: Callable[[], object], calls: int = 10) -> float:
-    """Return the milliseconds of processor time of a call, of all threads."""
-    call()
-    times = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        for _ in range(calls):
-            call()
-        times.append((time.process_time() - start) / calls)
-    return 1000 * min(times)
+def measure_times(calls: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """Return the milliseconds of processor time of each call, of all threads. The calls take turns."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS + 1):  # the first round warms up
+        for name, call in calls.items():
+            start = time.process_time()
+            for _ in range(REPEATS):
+                call()
+            times[name].append((time.process_time() - start) / REPEATS)
+    return {name: 1000 * min(of_call[1:]) for name, of_call in times.items()}
 
 
 def main() -> None:
     warnings.simplefilter("ignore", GoodgainNotice)
     qrels = make_qrels(25, pages=200, labels=30)
     run = make_run(25, 6, 10, pages=200, seed=2)
-    labels = qrels.frame.select("query_id", "doc_id", pl.col("relevance").cast(pl.Int64)).to_pandas()
-    ranking = run.flatten().to_pandas()
-    classic = [nDCG @ 10, RR @ 10, R @ 100]
-    peer = measure_time(lambda: ir_measures.calc_aggregate(classic, labels, ranking))
-
+    labels = [
+        Qrel(*row, "0") for row in qrels.frame.select("query_id", "doc_id", "relevance").cast({"relevance": int}).rows()
+    ]
+    ranking = [ScoredDoc(*row) for row in run.flatten().select("query_id", "doc_id", "score").rows()]
     scorer = Scorer(qrels, TEN)
     searches = [[f"d{10 * search + rank}" for rank in range(10)] for search in range(6)]
+
+    peer = f"ir_measures, {CLASSIC}"
+    times = measure_times(
+        {
+            peer: lambda: ir_measures.calc_aggregate([nDCG @ 10, RR @ 10, R @ 100], labels, ranking),
+            f"evaluate, {CLASSIC}": lambda: evaluate(qrels, run, CLASSIC),
+            f"evaluate, {OURS}": lambda: evaluate(qrels, run, OURS),
+            "Scorer.score, ten measures of one query": lambda: scorer.score("q000", searches),
+        }
+    )
     qrels_of_systems = make_qrels(30, pages=100, labels=20)
     systems = {f"system{k}": make_run(30, 4, 5, pages=100 - k // 2, seed=k) for k in range(100)}
+    start = time.process_time()
+    compare(qrels_of_systems, systems, f"{OURS} CG@3 SRE@3", baseline="system0")
+    times["compare, 100 systems, 99 pairs, four measures"] = 1000 * (time.process_time() - start)
 
     print(f"{platform.machine()}, Python {platform.python_version()}\n")
     print("| call | processor time in ms | times ir_measures |")
     print("|---|---:|---:|")
-    print(f"| ir_measures, {CLASSIC} | {peer:.2f} | 1 |")
-    for measures in (CLASSIC, OURS):
-        taken = measure_time(lambda measures=measures: evaluate(qrels, run, measures))  # type: ignore[misc]
-        print(f"| evaluate, {measures} | {taken:.2f} | {taken / peer:.1f} |")
-    taken = measure_time(lambda: scorer.score("q000", searches), calls=200)
-    print(f"| Scorer.score, ten measures | {taken:.2f} | {taken / peer:.2f} |")
-    start = time.process_time()
-    compare(qrels_of_systems, systems, f"{OURS} CG@3 SRE@3", baseline="system0")
-    taken = 1000 * (time.process_time() - start)
-    print(f"| compare, 100 systems, 99 pairs, four measures | {taken:,.0f} | {taken / peer:,.0f} |")
+    for name, taken in times.items():
+        print(f"| {name} | {taken:,.2f} | {taken / times[peer]:,.2f} |")
 
 
 if __name__ == "__main__":

@@ -106,6 +106,25 @@ def test_with_drawn_signs_the_test_of_a_mean_inside_does_not_reject_and_of_one_o
         assert (divisors * inside > 0.05).all() and (divisors * outside <= 0.05).all()
 
 
+@pytest.mark.parametrize("pairs", [1, 300])  # 300: the draws come in several blocks
+def test_the_ends_are_those_of_all_draws_also_for_equal_systems_ties_and_other_levels(pairs: int) -> None:
+    random = np.random.default_rng(pairs)
+    differences = random.integers(-3, 4, (pairs, 11)) * random.choice([0, 1, 1, 1], (pairs, 1)) / 4
+    divisors = random.integers(1, 30, pairs)
+    low, high = invert_randomisation_test(differences, divisors)
+
+    turned = np.array([*product([0, 1], repeat=11)][1:-1])  # a row per draw: 1 for the queries with the other sign
+    mean_of_turned = differences @ turned.T / turned.sum(axis=1)
+    mean_of_others = differences @ (1 - turned).T / (11 - turned.sum(axis=1))
+    lows = np.sort(np.minimum(mean_of_turned, mean_of_others))
+    highs = np.sort(np.maximum(mean_of_turned, mean_of_others))
+    for row, divisor in enumerate(divisors.tolist()):
+        rank = int(Fraction("0.05") * 2**11 / divisor)
+        place = rank - 2  # the draw that turns all queries is as extreme for every true mean, and comes first
+        ends = (lows[row, place], highs[row, -1 - place])
+        assert (low[row], high[row]) == pytest.approx(ends, abs=1e-12)
+
+
 @pytest.mark.parametrize(("queries", "has_interval"), [(5, False), (6, True)])
 def test_fewer_than_6_queries_have_no_interval_and_the_table_says_why(queries: int, has_interval: bool) -> None:
     found = compare_worlds({"solved": np.array([np.zeros(queries), np.arange(1.0, queries + 1)])})
