@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,12 +87,16 @@ def test_judge_close_open_go_on_save_judge_evaluate(sheet: Path, context: Browse
 
     for _ in range(3):
         press_next()
-    assert progress(page).startswith("Document 4 of 7, question 2 of 2. Graded: 3.")
+    assert progress(page).startswith(
+        "Document 4 of 7, question 2 of 2 (document 1 of 4). 3 judged, 1 of them “cannot judge”."
+    )
     page.close()
 
     page = open_in(context, sheet)
     assert page.get_by_label("Your name").input_value() == "Anna"
-    page.get_by_role("button", name="Start").click()
+    told = "The grades of Anna are saved in this browser: 3 of 7 documents judged, 1 of them “cannot judge”."
+    assert page.locator("#kept").inner_text() == told
+    page.get_by_role("button", name="Go on").click()
     assert progress(page).startswith("Document 4 of 7")
     for _ in range(4):
         press_next()
@@ -134,7 +139,9 @@ def test_grades_are_loaded_on_another_computer(sheet: Path, browser: Browser, tm
     page = open_in(second, sheet)
     page.locator("#load").set_input_files(path)
     expect(page.locator("#said")).to_have_text('Loaded 3 rows of Ben "B", of Bern.')
-    assert progress(page).startswith("Document 3 of 7, question 1 of 2. Graded: 2.")
+    assert progress(page).startswith(
+        "Document 3 of 7, question 1 of 2 (document 3 of 3). 2 judged, 1 of them “cannot judge”."
+    )
     assert page.get_by_label("Note").input_value() == "a note alone"
     again = save(page, tmp_path / "again")
     assert again.read_text() == path.read_text()
@@ -361,13 +368,161 @@ def test_two_thousand_documents_open_in_a_second(context: BrowserContext, many: 
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     page.goto(many.as_uri())
     begin(page, "Anna")
-    assert progress(page).startswith("Document 1 of 2,000, question 1 of 100.")
+    assert progress(page).startswith("Document 1 of 2,000, question 1 of 100 (document 1 of 20). 0 judged.")
     page.keyboard.press("2")
     assert progress(page).startswith("Document 2 of 2,000")
     metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
     assert 0 < metrics["TaskDuration"] < 1
     page.get_by_role("button", name="Show all of the text").click()
     assert page.locator("#text").inner_text().rstrip().endswith(page.locator("#title").inner_text())
+
+
+def read_style(page: Page, selector: str) -> dict[str, str]:
+    names = ["backgroundColor", "borderTopColor", "borderTopStyle", "color"]
+    script = "(element, names) => names.map((name) => getComputedStyle(element)[name])"
+    return dict(zip(names, page.locator(selector).evaluate(script, names), strict=True))
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_only_a_given_grade_looks_chosen(open_file: Open, sheet: Path, colours: str) -> None:
+    opened = open_file(sheet)
+    opened.show_as(colours=colours)
+    page = opened.page
+    begin(page, "Anna")
+    under_mouse, other = "#grades button:nth-child(3)", "#grades button:nth-child(2)"
+    box = page.locator(under_mouse).bounding_box()
+    assert box is not None
+    x, y = box["x"] + 20, box["y"] + 20
+    page.mouse.move(x - 5, y)
+    page.mouse.move(x, y)
+    page.mouse.click(x, y)
+    assert progress(page).startswith("Document 2 of 7")
+    # the mouse rests over the same grade of the next document
+    page.wait_for_function(f"document.querySelector('{under_mouse}').matches(':hover')")
+    plain = read_style(page, other)
+    assert read_style(page, under_mouse) == plain
+
+    page.mouse.move(x + 5, y)
+    hovered = read_style(page, under_mouse)
+    assert hovered["borderTopStyle"] != plain["borderTopStyle"]
+    assert hovered["backgroundColor"] == plain["backgroundColor"]
+    page.keyboard.press("b")
+    chosen = read_style(page, under_mouse)
+    assert chosen["backgroundColor"] not in (plain["backgroundColor"], hovered["backgroundColor"])
+    assert "✓" in page.locator(under_mouse).evaluate("element => getComputedStyle(element, '::after').content")
+    assert page.locator(other).evaluate("element => getComputedStyle(element, '::after').content") == "none"
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_message_is_in_view_where_grades_are_saved(open_file: Open, many: Path, width: int, tmp_path: Path) -> None:
+    opened = open_file(many)
+    opened.show_as(width=width)
+    page = opened.page
+    begin(page, "Anna")
+    page.get_by_role("button", name="Show all of the text").click()
+    save(page, tmp_path)
+    expect(page.locator("#said")).to_contain_text("Saved 0 grades")
+    expect(page.locator("#said")).to_be_in_viewport(ratio=1)
+    page.evaluate("window.scrollTo(0, 0)")
+    expect(page.locator("#said")).to_be_in_viewport(ratio=1)
+
+
+def test_saving_within_a_question_says_which_question_is_incomplete(
+    open_file: Open, sheet: Path, tmp_path: Path
+) -> None:
+    page = open_file(sheet).page
+    begin(page, "Anna")
+    page.keyboard.press("x")
+    save(page, tmp_path)
+    said = page.locator("#said")
+    expect(said).to_contain_text("Saved 1 grade, 1 of them “cannot judge”, as sheet-Anna.csv")
+    expect(said).to_contain_text("Complete questions: 0 of 2. Question 1 is judged in part.")
+    page.keyboard.press("2")
+    page.keyboard.press("2")
+    save(page, tmp_path)
+    expect(said).to_contain_text(re.compile(r"Complete questions: 1 of 2\.$"))
+    page.keyboard.press("b")
+    page.keyboard.press("n")
+    page.keyboard.press("2")
+    save(page, tmp_path)
+    expect(said).to_contain_text("Complete questions: 1 of 2. Question 2 is judged in part.")
+
+
+def test_another_person_starts_with_an_empty_name_and_the_first_keeps_the_grades(open_file: Open, sheet: Path) -> None:
+    page = open_file(sheet).page
+    begin(page, "Anna")
+    page.keyboard.press("2")
+    page.locator("#load").set_input_files({"name": "x.csv", "mimeType": "text/csv", "buffer": b"a,b\n1,2\n"})
+    expect(page.locator("#said")).to_contain_text("not a file of grades")
+    page.get_by_role("button", name="Another person").click()
+    name, kept, go = page.get_by_label("Your name"), page.locator("#kept"), page.locator("#go")
+    assert (name.input_value(), page.locator("#said").inner_text()) == ("", "")
+    assert kept.inner_text() == "The grades of Anna stay saved in this browser, under this name."
+    assert go.inner_text() == "Start"
+    name.fill("Anna")
+    assert kept.inner_text() == "The grades of Anna are saved in this browser: 1 of 7 documents judged."
+    assert go.inner_text() == "Go on"
+    begin(page, "Ben")
+    assert "0 judged." in progress(page)
+
+
+@pytest.mark.parametrize(
+    ("columns", "first", "at_document"),
+    [
+        ({}, "Only the titles of the documents are known.", "Only the title of this document is known."),
+        ({"url": "https://example.org/d"}, "To read a document, open its address.", "Open its address"),
+        ({"text": "A text."}, "Judge what the document says, not how you like it. If you cannot tell", "A text."),
+    ],
+)
+def test_a_judge_is_not_told_to_read_what_is_not_there(
+    open_file: Open, columns: dict[str, str], first: str, at_document: str, tmp_path: Path
+) -> None:
+    rows = {"query_id": "q", "query": "who?", "doc_id": "d", "title": "T", "grade": None}
+    write_judging_page(pl.DataFrame(rows | columns), tmp_path / "sheet.html")
+    page = open_file(tmp_path / "sheet.html").page
+    start = page.locator("#start").inner_text()
+    assert first in start
+    assert ("address" in start) == ("url" in columns)
+    begin(page, "Anna")
+    assert at_document in page.locator("#text").inner_text()
+
+
+def test_a_note_says_that_it_is_saved(open_file: Open, sheet: Path) -> None:
+    page = open_file(sheet).page
+    begin(page, "Anna")
+    saved = page.locator("#noted")
+    assert saved.inner_text() == ""
+    page.get_by_label("Note").fill("unclear")
+    assert saved.inner_text() == "Saved"
+    page.get_by_role("button", name="Next").click()
+    assert saved.inner_text() == ""
+    page.get_by_role("button", name="Back").click()
+    assert saved.inner_text() == "Saved"
+
+
+def test_the_question_stands_at_the_same_place_for_each_document(open_file: Open, sheet: Path) -> None:
+    page = open_file(sheet).page
+    begin(page, "Anna")
+    places = set()
+    are_new = []
+    for _ in range(3):
+        are_new.append(page.locator("#new").is_visible())
+        places.add(page.locator("#question").evaluate("element => element.getBoundingClientRect().top"))
+        page.keyboard.press("n")
+    assert are_new == [True, False, False]
+    assert len(places) == 1
+
+
+def test_each_grade_shows_the_explanation_that_its_scale_declares(open_file: Open, tmp_path: Path) -> None:
+    path = tmp_path / "sheet.html"
+    write_judging_page(
+        gg.pool({"a": {"q": {"d": 1.0}}}), path, scale="0: no: another subject; 1: partly; 2: yes: all of it"
+    )
+    page = open_file(path).page
+    begin(page, "Anna")
+    buttons = page.locator("#grades button:not(.cannot)").all_inner_texts()
+    assert ["another subject" in buttons[0], "all of it" in buttons[2]] == [True, True]
+    assert page.locator("#grades small").all_inner_texts() == ["another subject", "all of it"]
 
 
 @pytest.mark.slow
@@ -412,7 +567,7 @@ def test_the_keyboard_alone_is_enough(open_file: Open, sheet: Path) -> None:
     assert page.evaluate("document.activeElement.id") == "title"
     tab_to("note")
     page.keyboard.type("2 x b")  # no keys while one writes
-    assert progress(page).startswith("Document 2 of 7, question 1 of 2. Graded: 1.")
+    assert progress(page).startswith("Document 2 of 7, question 1 of 2 (document 2 of 3). 1 judged.")
     tab_to("Back")
     page.keyboard.press("Enter")
     assert page.locator("#grades [aria-pressed=true]").inner_text().startswith("3")

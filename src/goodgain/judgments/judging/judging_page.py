@@ -78,6 +78,7 @@ def write_judging_page(
         documents=count_of(len(documents), "document"),
         questions=count_of(len(questions), "question"),
         meanings=grades,
+        advice=_write_advice(documents),
     )
     with atomic_write(path) as file:
         file.write(page.encode())
@@ -115,6 +116,17 @@ def _list_documents(pooled: pl.DataFrame) -> list[tuple[int, str, str | None, li
         name = (title or doc_id)[:_LONGEST_TITLE]
         documents.append((number_of[query_id], name, address, lines))
     return documents
+
+
+def _write_advice(documents: list[tuple[int, str, str | None, list[str]]]) -> str:
+    has_text = any(lines for *_, lines in documents)
+    has_address = any(address for _, _, address, _ in documents)
+    if not has_text and not has_address:
+        return "Only the titles of the documents are known. Judge by the title."
+    advice = "Judge what the document says, not how you like it."
+    if not has_text:
+        return f"{advice} To read a document, open its address."
+    return f"{advice} If you need more of it, open its address." if has_address else advice
 
 
 def _find_texts(frame: pl.DataFrame, name: str) -> Iterable[str | None]:

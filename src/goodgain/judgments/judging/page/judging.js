@@ -14,6 +14,7 @@
   let order = []; // the documents in the order of this judge
   let place = 0; // in the order
   let isKept = true; // whether the browser keeps the grades
+  let pointer = ""; // where the mouse was last
 
   // ---- what the browser keeps
 
@@ -41,6 +42,25 @@
   const mine = () => (answers[judge] ||= {});
   const isGraded = (k) => mine()[k] !== undefined && mine()[k].grade !== undefined;
   const graded = () => order.filter(isGraded).length;
+
+  /** Tell how many documents have a grade, and how many of them got "cannot judge". */
+  function tellJudged(own, total = "") {
+    const grades = Object.values(own).map(({ grade }) => grade).filter((grade) => grade !== undefined);
+    const unknown = grades.filter((grade) => grade === null).length;
+    return `${number.format(grades.length)}${total} judged${unknown ? `, ${number.format(unknown)} of them “cannot judge”` : ""}`;
+  }
+
+  /** Tell how many questions are complete, and which are judged in part. */
+  function tellQuestions() {
+    const judged = data.questions.map(() => 0), missing = data.questions.map(() => 0);
+    data.documents.forEach(([question], k) => (isGraded(k) ? judged : missing)[question]++);
+    const complete = missing.filter((amount) => !amount).length;
+    const parts = [...missing.keys()].filter((question) => judged[question] && missing[question]).map((question) => question + 1);
+    const told = `Complete questions: ${number.format(complete)} of ${number.format(data.questions.length)}.`;
+    if (!parts.length) return told;
+    const several = parts.length > 5 ? `${number.format(parts.length)} questions` : `Questions ${parts.join(", ")}`;
+    return `${told} ${parts.length === 1 ? `Question ${parts[0]} is` : `${several} are`} judged in part.`;
+  }
 
   function say(text, isBad = false) {
     at("said").textContent = text;
@@ -110,12 +130,26 @@
     window.scrollTo(0, 0);
   }
 
+  /** Say what the browser keeps of the person whose name is in the field, or else of the person before. */
+  function drawStart(before = "") {
+    const name = at("judge").value.trim();
+    const own = (Object.hasOwn(answers, name) && answers[name]) || {};
+    const isKnown = Object.values(own).some(({ grade }) => grade !== undefined);
+    const where = isKept ? "saved in this browser" : "in this page until you close it";
+    if (isKnown) at("kept").textContent = `The grades of ${name} are ${where}: ${tellJudged(own, ` of ${count(data.documents.length, "document", "documents")}`)}.`;
+    else at("kept").textContent = before && `The grades of ${before} stay ${where}, under this name.`;
+    at("go").textContent = isKnown ? "Go on" : "Start";
+  }
+
   function drawDocument(focus) {
     const k = order[place];
     const [question, title, address, lines] = data.documents[k];
     const [asked, description] = data.questions[question];
     const isNew = place === 0 || data.documents[order[place - 1]][0] !== question;
-    at("progress").textContent = `Document ${number.format(place + 1)} of ${number.format(order.length)}, question ${question + 1} of ${data.questions.length}. Graded: ${number.format(graded())}.`;
+    const first = order.findIndex((other) => data.documents[other][0] === question);
+    const size = data.documents.filter(([other]) => other === question).length;
+    const inQuestion = `question ${question + 1} of ${data.questions.length} (document ${number.format(place - first + 1)} of ${number.format(size)})`;
+    at("progress").textContent = `Document ${number.format(place + 1)} of ${number.format(order.length)}, ${inQuestion}. ${tellJudged(mine())}.`;
     at("bar").value = graded() / order.length;
     at("new").hidden = !isNew;
     at("question").textContent = asked;
@@ -128,8 +162,11 @@
     drawText(lines, words, false);
     drawGrades(k);
     at("note").value = mine()[k]?.note || "";
+    drawNoted();
     at("back").disabled = place === 0;
     show("judging");
+    // the mouse is still over the grade of the document before: it chooses nothing here
+    if (focus) at("grades").classList.remove("moved");
     if (focus) at(isNew ? "question" : "title").focus({ preventScroll: true });
   }
 
@@ -144,8 +181,8 @@
       left -= line.length;
     }
     const isCut = shown.length < lines.length || lines.some((line, k) => shown[k].textContent !== line);
-    const where = at("address").textContent ? "Open its address" : "Judge by its title";
-    if (!lines.length) shown.push(make("p", { class: "hint" }, `This page has no text of the document. ${where}, or press “cannot judge”.`));
+    const advice = at("address").textContent ? "This page has no text of the document. Open its address" : "Only the title of this document is known. Judge by the title";
+    if (!lines.length) shown.push(make("p", { class: "hint" }, `${advice}, or press “cannot judge”.`));
     at("text").replaceChildren(...shown);
     at("all").hidden = !isCut;
     at("all").onclick = () => {
@@ -176,6 +213,10 @@
     cannot.classList.add("cannot");
     at("grades").classList.toggle("short", !hasWords);
     at("grades").replaceChildren(...buttons, cannot);
+  }
+
+  function drawNoted() {
+    at("noted").textContent = at("note").value && isKept ? "Saved" : "";
   }
 
   function give(grade) {
@@ -229,7 +270,9 @@
     const link = make("a", { href: URL.createObjectURL(new Blob([`${text}\n`], { type: "text/csv" })), download: `${data.sheet}-${judge.replace(/[^\p{L}\p{N}_-]+/gu, "_")}.csv` });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    say(`Saved ${count(graded(), "grade", "grades")} as ${link.download}, in the folder of downloads.`);
+    const unknown = order.filter((k) => mine()[k]?.grade === null).length;
+    const among = unknown ? `, ${number.format(unknown)} of them “cannot judge”,` : "";
+    say(`Saved ${count(graded(), "grade", "grades")}${among} as ${link.download}, in the folder of downloads. ${tellQuestions()}`);
   }
 
   function readCsv(text) {
@@ -294,8 +337,18 @@
   at("ungraded").addEventListener("click", goToUngraded);
   at("save").addEventListener("click", save);
   at("other").addEventListener("click", () => {
+    at("judge").value = "";
+    say("");
+    drawStart(judge);
     show("start");
     at("judge").focus();
+  });
+  at("judge").addEventListener("input", () => drawStart(judge));
+  document.addEventListener("mousemove", ({ screenX, screenY }) => {
+    const now = `${screenX} ${screenY}`;
+    // browsers also report a mouse that rests while the page changes below it
+    if (pointer && pointer !== now) at("grades").classList.add("moved");
+    pointer = now;
   });
   at("load").addEventListener("change", async () => {
     const [file] = at("load").files;
@@ -306,6 +359,7 @@
     const k = order[place];
     mine()[k] = { ...mine()[k], note: at("note").value.trim(), time: now() };
     keep();
+    drawNoted();
   });
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.matches("textarea, input:not([type=checkbox])");
@@ -334,4 +388,5 @@
   const ofGrades = digits.length ? `${digits[0]} to ${digits.at(-1)}: the grade. ` : "";
   at("keys").textContent = `${ofGrades}x: cannot judge. b or ←: back. n or →: next. t: note. Escape: leave the note.`;
   at("judge").value = read();
+  drawStart();
 })();
