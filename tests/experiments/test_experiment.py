@@ -138,6 +138,7 @@ OTHERS: dict[str, Any] = {
     "order": "interleaved",
     "provider": "pytrec_eval",
     "missing": "absent",
+    "no_good": "absent",
     "incomplete": "zero",
     "bounds": True,
     "results": RESULTS,
@@ -146,6 +147,8 @@ OTHERS: dict[str, Any] = {
     "seed": 7,
     "resamples": 300,
     "alpha": 0.3,
+    "correction": "tukey",
+    "correct_over": "measures",
 }
 #: The ids of judged and found documents that an option needs.
 IDS = {"urls": ("https://a.org/{}", "https://a.org/{}?gclid={}"), "leave_out": ("q{}", "q{}")}

@@ -165,7 +165,7 @@ def test_any_id_reaches_ours_as_it_is(documents: list[str]) -> None:
 def test_bare_arrays_have_no_ids_and_are_one_clear_error() -> None:
     arrays = host.Run(RUN).to_typed_list()
     labels = host.Qrels(QRELS).to_typed_list()
-    with pytest.raises(gg.InputError, match=r"no doc_ids.*ranx\.Run"):
+    with pytest.raises(gg.InputError, match=r"no doc_ids.*ranx\.Qrels"):
         ranx.evaluate(labels, arrays, "srr")
     assert ranx.evaluate(labels, arrays, "mrr") == 0.75
     with pytest.raises(gg.InputError, match=r"goodgain\.hosts\.ranx\.Run"):

@@ -23,7 +23,7 @@ from goodgain.judgments.judging.aggregation import RULES, aggregate, find_disput
 from goodgain.judgments.judging.grade_table import read_grades
 from goodgain.judgments.judging.judge_agreement import Agreement
 from goodgain.judgments.judging.judging_page import PAGES, write_judging_page
-from goodgain.judgments.judging.scales import find_scale
+from goodgain.judgments.scales import find_scale
 from goodgain.options import DOCUMENTS, READING
 
 

@@ -26,7 +26,7 @@ from goodgain.files.opening import as_text, stem
 from goodgain.files.writing import Outputs
 from goodgain.formats.any_source import exists
 from goodgain.formats.no_labels import NO_LABELS
-from goodgain.judgments.judging.scales import SCALES
+from goodgain.judgments.scales import SCALES
 from goodgain.measures.declaration import DECLARATIONS
 from goodgain.measures.names import parse_measures
 from goodgain.options import DOCUMENTS, OPTIONS, READING, TABLES

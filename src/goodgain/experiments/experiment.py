@@ -87,7 +87,8 @@ class Experiment(Scoring):
         with self.tell() as notices:
             comparison = compare_systems(self, measures, arguments)
         notes = dict.fromkeys(_write_in_one_line(str(notice)) for notice in notices)
-        return replace(comparison, warnings_of_runs=tuple(note for note in notes if note not in comparison.warnings))
+        known = {*map(_write_in_one_line, comparison.warnings)}
+        return replace(comparison, warnings_of_runs=tuple(note for note in notes if note not in known))
 
     @checks_kinds
     def curve(

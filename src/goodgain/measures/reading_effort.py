@@ -13,7 +13,6 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import InputError, count_of
-from goodgain.files.bad_rows import quote
 from goodgain.measures.declaration import declare
 from goodgain.measures.good_gain import AT_I
 from goodgain.measures.parameters import COMPUTED_RULES, Rule, is_number
@@ -188,6 +187,8 @@ def _find_other_spellings(known: pl.DataFrame, lacking: pl.DataFrame, lengths: p
     unknown = lacking.join(others, on="doc_id", how="anti").get_column("doc_id").sort()
     if len(unknown):
         of = count_of(len(unknown), "retrieved document")
+        from goodgain.files.bad_rows import quote  # its library takes long to import
+
         raise InputError(
             f"{spell('lengths')} has no length of {of}, such as {quote(unknown[0])}. Add a row for each document of the runs."
         )

@@ -205,6 +205,25 @@ def check_rows(rows: pl.DataFrame, table: Any, queries: list[list[str]], given: 
         assert row["verdict"] == expected
 
 
+def check_lost(comparison: gg.Comparison, query_ids_of: dict[str, list[str]], end: str, fact: str, rule: str) -> None:
+    """Check the notes on queries that runs lack: a note for each of up to three runs, or one note with all numbers."""
+    losers = {name: query_ids for name, query_ids in query_ids_of.items() if query_ids}
+    joined = [note for note in comparison.notes if note.startswith(rule)]
+    assert len(joined) == (len(losers) > 3)
+    for note in joined:
+        figures = [f"{name} {len(query_ids)}" for name, query_ids in losers.items()]
+        assert note == f"{rule}\n  {'; '.join(figures)}"
+
+    for name in query_ids_of:
+        pattern = rf"\d+ quer(y|ies) {fact.replace('{name}', re.escape(name))}:"
+        said = [note for note in comparison.notes if re.match(pattern, note)]
+        query_ids = [] if joined else query_ids_of[name]
+        assert len(said) == bool(query_ids)
+        for note in said:
+            assert note.startswith(f"{len(query_ids)} quer") and note.endswith(f"({end}).")
+            assert f": {', '.join(sorted(query_ids)[:3])}" in note
+
+
 def check_absent(found: gg.Comparison, without: gg.Comparison, given: Inputs) -> None:
     """Check the notes on queries without a search, and on the verdicts that rest on absent queries."""
     runs = [
@@ -213,20 +232,13 @@ def check_absent(found: gg.Comparison, without: gg.Comparison, given: Inputs) ->
         for k, run in enumerate(of, 1)
     ]
     for comparison, counted in ((found, "counted as having no results"), (without, "left out")):
-        for name, run in runs:
-            for told, query_ids, end in (
-                (
-                    rf"never searched in {re.escape(name)}",
-                    [q for q in run if not run[q]],
-                    "counted as having no results",
-                ),
-                (rf"\w+ absent from {re.escape(name)}, .*", [q for q in given.qrels if q not in run], counted),
-            ):
-                said = [note for note in comparison.notes if re.match(rf"\d+ quer(y|ies) {told}:", note)]
-                assert len(said) == bool(query_ids)
-                for note in said:
-                    assert note.startswith(f"{len(query_ids)} quer") and note.endswith(f"({end}).")
-                    assert f": {', '.join(sorted(query_ids)[:3])}" in note
+        assert len({" ".join(note.split()) for note in comparison.notes}) == len(comparison.notes)
+        searched = {name: [query_id for query_id in run if not run[query_id]] for name, run in runs}
+        absent = {name: [query_id for query_id in given.qrels if query_id not in run] for name, run in runs}
+        always = "counted as having no results"
+        check_lost(comparison, searched, always, "never searched in {name}", f"Queries never searched ({always}).")
+        rule = f"Queries are absent from runs, which have no row of them ({counted})."
+        check_lost(comparison, absent, counted, r"\w+ absent from {name}, .*", rule)
     changed = [
         (*one[:3], one[3] or "without a verdict", other[3] or "none")
         for one, other in zip(*(of.pairs.select(*_PAIR, "verdict").rows() for of in (found, without)), strict=True)
@@ -261,6 +273,7 @@ def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
             expected.append(f"{measure} leaves out {noun} where a system has no results{by} ({listed}).{more}")
     for measure in (one for one in given.measures if one.startswith("Num")):
         i = BY_HAND[measure][2]
+        lost = {}
         for name, runs in given.systems.items():
             less = [
                 q
@@ -270,9 +283,15 @@ def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
                 and any(of[q] > 0 for of in table[measure].values())
             ]
             if less:
-                noun = "1 query" if len(less) == 1 else f"{len(less)} queries"
-                by = "" if i is None else f" by iteration {i}"
-                expected.append(f"{measure} of {name}: less because it has no results{by} in {noun}.")
+                lost[name] = len(less)
+        by = "" if i is None else f" by iteration {i}"
+        if len(lost) > 3:
+            figures = "; ".join(f"{name} {n}" for name, n in lost.items())
+            expected.append(f"{measure}: less because it has no results{by} in some queries.\n  {figures}")
+            continue
+        for name, n in lost.items():
+            noun = "1 query" if n == 1 else f"{n} queries"
+            expected.append(f"{measure} of {name}: less because it has no results{by} in {noun}.")
     told = [note for note in notes if "leaves out" in note or ": less because" in note]
     assert told == expected
 

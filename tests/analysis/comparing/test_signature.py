@@ -68,6 +68,9 @@ BESIDE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "results": ({"search_query": ["a", "a"]}, {"search_query": ["a", "b"]}, "RepeatedQueries"),
     "costs": ({"input_tokens": [1, 1]}, {"input_tokens": [1, 2]}, "AreaOver(over='tokens',budget=2)"),
 }
+LENGTHS: tuple[dict[str, Any], dict[str, Any]] = tuple(
+    {"lengths": dict.fromkeys(("a#1", "a#2", "b", "c", "d"), length)} for length in (10, 20)
+)  # type: ignore[assignment]  # of two members
 
 
 def make_tables(*systems: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
@@ -82,6 +85,7 @@ def make_tables(*systems: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]
 
 EVALUATE = SCORE | {
     **make_tables("one"),
+    "lengths": LENGTHS,
     "interval": ({}, {"interval": True}),
     **{
         name: ({"interval": True}, {"interval": True, name: value})
@@ -90,6 +94,7 @@ EVALUATE = SCORE | {
 }
 COMPARE = SCORE | {
     **make_tables("old", "new"),
+    "lengths": LENGTHS,
     "baseline": ({}, {"baseline": "old"}),
     "against": ({}, {"against": "previous"}),
     "seed": ({}, {"seed": 1}),
@@ -115,7 +120,8 @@ def choose_run(options: dict[str, Any]) -> pl.DataFrame:
 
 
 def choose_measures(options: dict[str, Any]) -> list[str]:
-    return ["nCG", "nDCG@10", *(measure for name, (*_, measure) in BESIDE.items() if name in options)]
+    measures = [measure for name, (*_, measure) in BESIDE.items() if name in options]
+    return ["nCG", "nDCG@10", *measures, *(["U"] if "lengths" in options else [])]
 
 
 def sign_run(**options: Any) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def test_a_curve_stays_a_frame_and_is_shown_with_a_plot_and_its_rows() -> None:
     runs = {HOSTILE: FOLDER / "lean.run", "again": FOLDER / "repeating.run"}
     for options in ({}, {"over": "results"}):
         frame = gg.curve(FOLDER / "qrels.txt", runs, "CG SRE", **options)  # type: ignore[arg-type]
-        assert type(frame) is pl.DataFrame
+        assert isinstance(frame, pl.DataFrame)
         shown = show_curve(frame, rows=2)
         assert shown.frame is frame and repr(shown) == repr(frame)
         text = shown._repr_html_()

@@ -13,6 +13,7 @@ from goodgain.analysis.comparing.rendering import VERDICT_COLOURS
 from goodgain.analysis.reporting import report
 from goodgain.analysis.reporting.plots.canvas import style_of
 from goodgain.analysis.reporting.plots.plot_data import KINDS
+from goodgain.files import pages
 
 SYSTEMS = [style_of(number) for number in range(4)]
 PALETTES = {
@@ -27,7 +28,11 @@ SEEN = {
     "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
     "no blue": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
 }
-CSS = (Path(report.__file__).parent / "page" / "report.css").read_text().lower()
+#: The style of all pages, then that of reports.
+CSS = "".join(
+    (Path(module.__file__).parent / "page" / name).read_text().lower()
+    for module, name in ((pages, "page.css"), (report, "report.css"))
+)
 
 
 def see(colour: str, eyes: str) -> np.ndarray:

@@ -406,7 +406,7 @@ CURVE = gg.curve(QRELS, REDUNDANCY, "CG SRE", resamples=0)
         ),
         (lambda: plots.what_came_back(CURVE), "the frame lacks query_id, R, UR"),
         (lambda: plots.precision_recall(CURVE), "the frame lacks recall, precision"),
-        (lambda: plots.per_query(CURVE), "DataFrame is not a comparison"),  # type: ignore[arg-type]
+        (lambda: plots.per_query(CURVE), "CurveFrame is not a comparison"),  # type: ignore[arg-type]
         (
             lambda: plots.per_query(gg.compare(QRELS, REDUNDANCY, "SRR@3"), system="lean"),
             "no pair matches; give one of: system='repeating', against='lean'",

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.judgments.judging.scales import find_scale
+from goodgain.judgments.scales import find_scale
 from tests.support.counts import how_many
 from tests.support.tables import in_one_search
 

@@ -14,7 +14,7 @@ from goodgain.formats import Qrels
 from goodgain.formats.label_rules import keep_whole_labels
 from goodgain.formats.qrels import load_qrels
 from goodgain.judgments.judging.grade_table import DOCUMENT, WHOLE_DOCUMENT, Grades, read_grades
-from goodgain.judgments.judging.scales import SCALES, Scale, ScaleLike, find_scale
+from goodgain.judgments.scales import SCALES, Scale, ScaleLike, find_scale
 from goodgain.options import spell
 
 _GRADE, _WEIGHT = pl.col("grade"), pl.col("weight")

@@ -29,7 +29,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.formats.query_tables import open_texts, read_queries, read_texts
 from goodgain.formats.results import name_results, open_results, read_results
 from goodgain.judgments.judging.grade_table import DOCUMENT, is_path
-from goodgain.judgments.judging.scales import Scale
+from goodgain.judgments.scales import Scale
 from goodgain.options import SEED, check_whole_number, spell
 from goodgain.ranking.first_occurrences_and_flattening import find_first_occurrences, make_ranking
 from goodgain.ranking.ranking_table import place_documents

@@ -20,7 +20,7 @@ from goodgain.formats import Qrels
 from goodgain.formats.addresses import select_addresses
 from goodgain.formats.any_source import open_frame
 from goodgain.judgments.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
-from goodgain.judgments.judging.scales import ESCI_LETTERS, SCALES, Scale
+from goodgain.judgments.scales import ESCI_LETTERS, SCALES, Scale
 from goodgain.options import OPTIONS, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
 from goodgain.schema import EMPTY_DOC, QRELS

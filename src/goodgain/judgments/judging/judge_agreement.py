@@ -18,7 +18,7 @@ from goodgain.errors import InputError, count_of
 from goodgain.files.tables import Table, format_cell, write_html
 from goodgain.judgments.judging.aggregation import count_ties
 from goodgain.judgments.judging.grade_table import Grades, read_grades
-from goodgain.judgments.judging.scales import Scale, ScaleLike, find_scale
+from goodgain.judgments.scales import Scale, ScaleLike, find_scale
 from goodgain.ranking.dataframe_engines import divide_rows
 
 Matrix = NDArray[np.float64]

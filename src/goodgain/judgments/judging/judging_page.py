@@ -15,7 +15,7 @@ from goodgain.files.pages import is_web_address, render_page
 from goodgain.files.writing import atomic_write
 from goodgain.judgments.judging.documents_to_judge import check_ids_for_csv
 from goodgain.judgments.judging.grade_table import DOCUMENT
-from goodgain.judgments.judging.scales import ScaleLike, find_scale
+from goodgain.judgments.scales import ScaleLike, find_scale
 from goodgain.options import SEED, spell
 
 _PAGE = Path(__file__).parent / "page"

@@ -15,8 +15,8 @@ import polars as pl
 
 from goodgain.errors import InputError
 from goodgain.files.opening import read_bytes
-from goodgain.judgments.judging.scales import SCALES
 from goodgain.judgments.labelling.answers_and_journal import GRADES
+from goodgain.judgments.scales import SCALES
 from goodgain.options import check_whole_number, spell
 
 #: A message of a conversation: {"role": ..., "content": ...}.
