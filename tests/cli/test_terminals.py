@@ -112,8 +112,9 @@ def test_a_terminal_gets_no_control_character_of_an_id_or_a_name(tmp_path: Path,
 
 def test_standard_error_is_escaped_also_in_a_pipe_and_data_in_a_pipe_are_not(tmp_path: Path) -> None:
     run, qrels = write_inputs(tmp_path)
-    other = tmp_path / "other.run"
-    other.write_text(Path(run).read_text() + "q 2 unjudged 1 1 x\n")
+    other = tmp_path / "other.jsonl"
+    rows = [json.loads(run.read_text()) | {"doc_id": doc_id} for doc_id in (HOSTILE, "unjudged")]
+    other.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     done = run_command("evaluate", qrels, f"{HOSTILE}={run}", f"b={other}", "-m", "SRE", "-q", "-o", "tsv")
     assert "\x1b" not in done.stderr and SHOWN in done.stderr
     assert done.stdout.splitlines()[1].startswith(HOSTILE)

@@ -31,7 +31,6 @@ from goodgain.options import DOCUMENTS, READING
     "goodgain pool qrels_examples/late_recovery/*.run -k 5 --qrels qrels_examples/late_recovery/qrels.txt -o sheet.csv",
     "goodgain pool qrels_examples/labelling/agent.run --results qrels_examples/labelling/results.jsonl "
     "--queries qrels_examples/labelling/queries.jsonl -o sheet.html",
-    "goodgain pool qrels_examples/late_recovery/*.run -k 5 --flattened -o flattened.jsonl",
 )
 @shared.runs_argument
 @click.option(

@@ -125,7 +125,7 @@ ElevenPointAP = _declare(
     "Eleven-point Interpolated Average Precision",
     "mean over r = 0, .1 ... 1 of the highest precision at any rank with recall >= r; 0 for an r that no rank reaches",
     lambda ranks: sum(_interpolate(ranks, Fraction(i, 10)) for i in range(11)) / 11,
-    example=("ElevenPointAP", 0.5454545454545454),
+    example=("ElevenPointAP", 0.5454545454545455),
     source="Manning, Raghavan and Schütze, Introduction to Information Retrieval, 8.4",
     own={"rel": _REL},
     remark="11pt_avg of trec_eval differs: it rounds r * R to a whole number of documents",

@@ -228,9 +228,11 @@ def _list_verdicts_on_no_good(
     comparison: Comparison, without_good: Mapping[str, pl.Series], all_values: pl.DataFrame | None
 ) -> Iterator[GoodgainNotice]:
     """Yield a notice if the other value of `no_good` changes a verdict. `all_values` has the values with `keep`."""
+    question, query_ids = comparison.question, comparison.query_ids
+    # If no query has a good document, the notice on the threshold says it.
+    without_good = {name: queries for name, queries in without_good.items() if len(queries) < len(query_ids)}
     if not without_good:
         return
-    question, query_ids = comparison.question, comparison.query_ids
     matrices = dict(comparison.matrices)
     if all_values is not None:
         matrices |= arrange_values(all_values, without_good, question.systems, query_ids)

@@ -326,7 +326,7 @@ class Endpoint:
         asked = _read_wait(response.headers) if may_help else 0.0
         is_last = self._call.sent >= self.budget.tries or response.headers.get("x-should-retry") == "false"
         if may_help and not is_last:
-            when = f" in {math.ceil(asked):,} seconds" if asked > 0 else ""
+            when = f" in {math.ceil(asked):,} seconds" if 0 < asked <= _LONGEST_WAIT else ""
             tries = f"try {self._call.sent + 1} of {self.budget.tries}"
             tell_progress(f"{self.host} answered with status {response.status_code}: {tries}{when}", 0, None)
         if _CLIENT_WAITS < asked <= _LONGEST_WAIT and not is_last:
