@@ -24,7 +24,9 @@ _BLOCK = re.compile(r"(?:`(\w+\.jsonl?)`[^\n]*\n\n)?```(python|sh|text|json)\n(.
 _WITHOUT_PYTHON = ("rules", "your_own_agent")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.stem not in _WITHOUT_PYTHON], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.stem not in _WITHOUT_PYTHON], ids=lambda page: page.stem
+)
 def test_the_examples_of_a_page_run(
     page: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
