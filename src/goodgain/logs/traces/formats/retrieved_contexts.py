@@ -1,7 +1,8 @@
 """Records of retrieval in RAG pipelines and evaluations: a question and the passages retrieved for this question.
 
 The passages are under `ctxs`, `contexts`, `retrieved_contexts`, `search_results`, LlamaIndex's `source_nodes` or similar keys.
-Each list of passages is one search and one step. In a list of texts, each text is a result.
+Each list of passages is one search and one step. In a list of texts, each text is a result. Its id may be in a list beside the
+texts: `retrieved_context_ids` beside `retrieved_contexts`.
 
 Lost: The name of the tool, and results that a cutoff or a reranker removed.
 Query id: `query_id`, `question_id`, `qid` or `task_id`, else `id`.
@@ -114,7 +115,8 @@ def _find_searches(
     if isinstance(value, dict):
         holders, keys = (*holders, value), _find_passages(value)
         for key in [key for key in keys if value[key]] or keys[:1]:
-            yield _Search(holders, _read_passages(value[key]), f"{at}/{key}", turn)
+            passages = _add_ids(_read_passages(value[key]), value.get(f"{key.removesuffix('s')}_ids"))
+            yield _Search(holders, passages, f"{at}/{key}", turn)
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, held in inner if depth else ():
         if name not in keys:
@@ -161,6 +163,18 @@ def _read_passages(held: Any) -> Any:
     if any(isinstance(one, str) and " " in one for one in texts) and all(isinstance(one, str) for one in texts):
         return [{"snippet": one} for one in texts]
     return held
+
+
+def _add_ids(passages: Any, ids: Any) -> Any:
+    """Add the ids in a list beside the passages, such as RAGAS's `retrieved_context_ids`, to passages that are texts."""
+    if not isinstance(passages, list) or not isinstance(ids, list) or len(passages) != len(ids):
+        return passages
+    texts = [passage.get("snippet") if isinstance(passage, dict) else passage for passage in passages]
+    has_only_texts = all(isinstance(text, str) for text in texts)
+    has_other_fields = any(isinstance(passage, dict) and len(passage) > 1 for passage in passages)
+    if not has_only_texts or has_other_fields:
+        return passages
+    return [{"doc_id": doc_id, "snippet": text} for doc_id, text in zip(ids, texts, strict=True)]
 
 
 def _find_question(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:

@@ -156,27 +156,38 @@ def _find_last(holders: list[Event], key: str) -> Any:
 
 
 def _assemble_chat(events: list[Event]) -> Assembled | None:
-    """Join the deltas of each response's first choice. Several responses become messages of one conversation."""
+    """Join the deltas of each response's first choice. Several responses become messages of one conversation.
+
+    Each response keeps what its chunks hold beside the deltas, such as Perplexity's search results.
+    """
     chunks: dict[str, list[Event]] = {}
     for name, event in zip(_name_answers(events), events, strict=True):
         chunks.setdefault(name, []).append(event)
     model = _find_last(next(iter(chunks.values())), "model")
 
-    answers: list[tuple[Event, Any, Any]] = []  # message, reason of its end, usage
+    answers: list[tuple[Event, Any, Event]] = []  # message, reason of its end, fields beside the deltas
     for chunks_of_answer in chunks.values():
         choices = [choice for chunk in chunks_of_answer for choice in objects_in(chunk.get("choices"))]
         choices = [choice for choice in choices if choice.get("index", 0) == 0]
         delta = _join_pieces([object_or_empty(choice.get("delta")) for choice in choices])
         message = {"role": "assistant", "content": None, **delta}
-        answers.append((message, _find_last(choices, "finish_reason"), _find_last(chunks_of_answer, "usage")))
+        answers.append((message, _find_last(choices, "finish_reason"), _find_fields(chunks_of_answer)))
     is_whole = all(end for _, end, _ in answers)
 
     if len(answers) > 1:
-        messages = [message | ({"usage": usage} if usage else {}) for message, _, usage in answers]
-        return {"model": model, "messages": messages}, is_whole
-    message, end, usage = answers[0]
+        return {"model": model, "messages": [fields | message for message, _, fields in answers]}, is_whole
+    message, end, fields = answers[0]
     choice = {"index": 0, "message": message, "finish_reason": end}
-    return {"object": "chat.completion", "model": model, "choices": [choice], "usage": usage}, is_whole
+    return {**fields, "object": "chat.completion", "model": model, "choices": [choice]}, is_whole
+
+
+def _find_fields(chunks: list[Event]) -> Event:
+    """Return the lists and objects of a response beside its choices. A later chunk repeats a field as a whole."""
+    fields: Event = {}
+    for chunk in chunks:
+        fields.update({key: value for key, value in chunk.items() if value and isinstance(value, (list, dict))})
+    fields.pop("choices", None)
+    return fields
 
 
 def _assemble_responses(events: list[Event]) -> Assembled | None:
