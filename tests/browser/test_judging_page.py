@@ -493,11 +493,11 @@ def test_a_note_says_that_it_is_saved(open_file: Open, sheet: Path) -> None:
     saved = page.locator("#noted")
     assert saved.inner_text() == ""
     page.get_by_label("Note").fill("unclear")
-    assert saved.inner_text() == "Saved"
+    assert saved.inner_text() == "✓ saved"
     page.get_by_role("button", name="Next").click()
     assert saved.inner_text() == ""
     page.get_by_role("button", name="Back").click()
-    assert saved.inner_text() == "Saved"
+    assert saved.inner_text() == "✓ saved"
 
 
 def test_the_question_stands_at_the_same_place_for_each_document(open_file: Open, sheet: Path) -> None:

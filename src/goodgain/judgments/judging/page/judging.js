@@ -216,7 +216,7 @@
   }
 
   function drawNoted() {
-    at("noted").textContent = at("note").value && isKept ? "Saved" : "";
+    at("noted").textContent = at("note").value && isKept ? "✓ saved" : "";
   }
 
   function give(grade) {
