@@ -372,9 +372,10 @@ def _list_columns(path: Path) -> list[str]:
         with open_stream(path) as file:
             first_line = file.readline(_LONGEST).decode("utf-8-sig", "replace").strip()
         if kind == "jsonl":
-            return list(loads(first_line))
+            row = loads(first_line)
+            return list(row) if isinstance(row, dict) else []  # reading the file raises the error
         return first_line.replace('"', "").split(separator_by_name(path))
-    except (InputError, NotJSONError, TypeError):  # reading the file raises the error
+    except (InputError, NotJSONError):  # reading the file raises the error
         return []
 
 
