@@ -249,6 +249,8 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
                 "searches as searches with no results, and 'skip' leaves out their iterations"
             )
             error.tool, error.place = call.tool, place
+            if spell("citations", True) in call.remedy:
+                error.remedy = call.remedy
             raise error
         summary.count("blank", place)
     if outcome.status == "unparsed" and options.errors == "raise":
@@ -288,6 +290,7 @@ class UnrecordedError(InputError):
     """Raised if a log lacks the results of a search, even with errors='skip': a skip would silently change every measure."""
 
     tool, place = "", ""  # the tool of the search, and its place in the log
+    remedy = ""  # the option that gives the search results
 
 
 def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:

@@ -22,7 +22,7 @@ from goodgain.logs.traces.reading.lists_beside import collect_texts, is_in
 from goodgain.logs.traces.reading.queries_and_costs import UnrecordedError, read_queries
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary
-from goodgain.logs.traces.tool_outputs.unread_lists import find_result_lists
+from goodgain.logs.traces.tool_outputs.unread_lists import ResultList, find_result_lists
 from goodgain.options import spell
 
 #: How deep values are tried in the formats, and how many of them.
@@ -96,13 +96,27 @@ def explain_unrecorded(error: UnrecordedError, source: Source, trace: Trace, nam
                 if found.is_citations or found.at == error.place:
                     continue
                 if found.is_sure and not all(is_in(each, texts) for each in found.names[:_MAX_TRIED]):
-                    other = "" if name == "shape" else f"try {spell('format', 'shape')}, or "
+                    other = _advise_other_reading(error, source, found, name)
                     return UnrecordedError(
                         f"{error.place}: the search with {error.tool!r} has no output where the format {name} expects it, but "
                         f"{format_place(found.at)} looks like results; {other}write the searches in the format jsonl "
                         "(docs/traces/your_own_agent.md)"
                     )
     return error
+
+
+def _advise_other_reading(error: UnrecordedError, source: Source, results: ResultList, name: str) -> str:
+    """Return the beginning of an advice: the option that reads a list of results, or an empty text if no option reads it."""
+    if error.remedy:
+        return f"{error.remedy}; or "
+    if name == "shape":
+        return ""
+    with suppress(InputError):
+        for trace in get_format("shape").read(replace(source, summary=Summary())):
+            texts = list(collect_texts(trace))
+            if all(is_in(each, texts) for each in results.names[:_MAX_TRIED]):
+                return f"try {spell('format', 'shape')}, or "
+    return ""
 
 
 def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
