@@ -4,6 +4,7 @@ import math
 import random
 
 import goodgain as gg
+from goodgain.analysis.reporting.plots import canvas
 
 MOST_SEARCHES = 6
 GOOD = [f"good{number}" for number in range(8)]
@@ -13,7 +14,7 @@ REWARDS = {
     "1 - SRR": lambda values, searches: 1 - values["SRR"],
     "RG": lambda values, searches: values["RG"],
     "nCG": lambda values, searches: values["nCG"],
-    "nCG, .05 a search": lambda values, searches: values["nCG"] - 0.05 * searches,
+    "nCG minus .05 a search": lambda values, searches: values["nCG"] - 0.05 * searches,
 }
 
 
@@ -44,3 +45,21 @@ def learn(reward, rollouts=3000, step=0.15, seed=1):
         if number % 50 == 0:
             expected.append(sum(choice * chance for choice, chance in enumerate(chances)))
     return expected, sum(found[-500:]) / 500
+
+
+def draw_searches():
+    """Draw the expected number of searches over the rollouts, a line per reward."""
+    ax, _ = canvas.open_ax(None)
+    ends = []
+    for number, (name, reward) in enumerate(REWARDS.items()):
+        searches, _ = learn(reward)
+        rollouts = range(0, 50 * len(searches), 50)
+        style = canvas.style_of(number)
+        ax.plot(rollouts, searches, markevery=10, **style)
+        ends.append((name, style["color"], rollouts[-1], searches[-1]))
+
+    ax.set_xlabel("rollouts")
+    ax.set_ylabel("expected searches per query")
+    canvas.name_ends(ax, ends)
+    canvas.add_title(ax, "How many searches the agent learns to make")
+    return ax
