@@ -38,7 +38,7 @@ NAMES = [
     *(f"{name}@{at}" for name, measure in MEASURES.items() if measure.declaration.cutoff != "none" for at in (1, 3)),
     "CG(rel=1.8)",
     "SRE(rel=3)@2",
-    "nDCGG(per=5)@2",
+    "nDCGG(per=20)@2",
 ]
 CLASSIC = ["RR", "AP(rel=2)", "P@3", "NumRet"]
 

@@ -103,7 +103,7 @@ def _find_ends(differences: Matrix, ranks: _Counts, blocks: Iterator[Matrix]) ->
         lower.add(sums, balance)
         upper.add(sums, balance)
 
-    low, high = lower.find_last(), -upper.find_last()
+    low, high = lower.find_last() + 0.0, 0.0 - upper.find_last()  # no end is -0.0
     exists = np.isfinite(low) & np.isfinite(high)
     return np.where(exists, low, np.nan), np.where(exists, high, np.nan)
 
