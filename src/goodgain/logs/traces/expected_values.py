@@ -33,6 +33,9 @@ _WORDS = {"c": 1.0, "correct": 1.0, "true": 1.0, "yes": 1.0, "pass": 1.0, "p": 0
 _LISTS = ("scores", "feedback", "assessments", "annotations")
 _NAMES, _VALUES = ("assessment_name", "name", "key"), ("value", "score", "feedback", "result")
 
+#: The remedy for a value that a format does not allow.
+CORRECT_FILE = "correct or remove the file"
+
 
 def format_place(at: str) -> str:
     """Return the place `at` for an error message. If `at` ends in `, at `, this ending is removed."""
@@ -60,7 +63,7 @@ def describe(value: Any) -> str:
 def unexpected_value(at: str, expected: str, found: Any, remedy: str = "") -> InputError:
     """Return the error to raise for a value that the format does not allow."""
     otherwise = f"name its format with {spell('format')}, or leave out such traces with {spell('errors', 'skip')}"
-    remedy = remedy or f"correct or remove the file, {otherwise}"
+    remedy = remedy or f"{CORRECT_FILE}, {otherwise}"
     return InputError(f"{format_place(at)}: expected {expected}, found {describe(found)}; {remedy}")
 
 

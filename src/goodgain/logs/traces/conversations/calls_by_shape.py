@@ -15,8 +15,11 @@ from goodgain.logs.traces.expected_values import format_place, id_or_none, objec
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import UNANSWERED, ToolCall, Trace
 from goodgain.logs.traces.tool_outputs.outcomes import is_nothing_found
+from goodgain.logs.traces.tool_outputs.readers import read_output
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_key, normalise_keys
 from goodgain.logs.traces.tool_outputs.service_answers import LIST_KEYS, unwrap_langchain
+from goodgain.logs.traces.tool_outputs.text_lists import is_url
+from goodgain.logs.traces.tool_outputs.unread_lists import find_question_in
 from goodgain.options import spell
 
 #: Keys of calls and answers in order of preference, in lower case and without punctuation.
@@ -123,6 +126,12 @@ class CallFinder:
     ) -> None:
         self._locate, self._read_known, self._summary = locate, read_known, source.summary
         self._is_search, self._is_named = source.is_search, not source.is_search.is_default
+        self._takes_lists = False
+
+    def find_with_lists(self, value: Any) -> list[Found]:
+        """Find calls and, as calls of searches, the lists whose keys `tools=` names."""
+        self._takes_lists = True
+        return self.find(value)
 
     def find(self, value: Any, place: Place = (), holders: Holders = ()) -> list[Found]:
         if isinstance(value, dict):
@@ -130,7 +139,13 @@ class CallFinder:
         if (traces := self._read_known(value, place)) is not None:
             return [Found(place, holders, traces=traces)]
         if isinstance(value, dict):
-            return self._find_in_object(_Fields(value), place, holders)
+            lists = self._find_named_lists(value, place, holders) if self._takes_lists else []
+            if not lists:
+                return self._find_in_object(_Fields(value), place, holders)
+            keys = {found.call.tool for found in lists if found.call}
+            rest = _Fields({key: inner for key, inner in value.items() if key not in keys})
+            others = self._find_in_object(rest, place, holders)
+            return [*others, *lists] if rest.kind in _USERS else [*lists, *others]
         replaced = find_replaced(value)
         if replaced:
             at = format_place(self._locate((*place, replaced[0])))
@@ -138,6 +153,18 @@ class CallFinder:
         skipped = set(replaced)
         members = [(index, member) for index, member in enumerate(_read_events(value)) if index not in skipped]
         return [one for index, member in members for one in self._find_inner(member, (*place, index), holders)]
+
+    def _find_named_lists(self, holder: Object, place: Place, holders: Holders) -> list[Found]:
+        """Return a call for each list, or object with results, whose key `tools=` names."""
+        question = next(filter(None, (find_question_in(around) for _, around in reversed(holders))), "")
+        lists: list[Found] = []
+        for key, value in holder.items():
+            if self._is_search.find(key) == "search" and (isinstance(value, list) or _holds_results(value)):
+                output = _read_texts(value) if isinstance(value, list) else value
+                call = ToolCall(key, self._locate((*place, key)), output=output, is_search=True)
+                call.queries = (question,) if question else ()
+                lists.append(Found(place, holders, call, is_sure=True))
+        return lists
 
     def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
         if isinstance(value, str) and value.startswith(("{", "[")) and normalise_key(str(place[-1])) in _JSON_FIELDS:
@@ -222,6 +249,24 @@ class CallFinder:
             assert one.call is not None
             one.call.output, one.is_sure, one.is_apart = answer, True, len(waiting) > 1
         return []
+
+
+def _holds_results(value: Any) -> bool:
+    """Return whether an object holds results in a known layout."""
+    if not isinstance(value, dict):
+        return False
+    try:
+        return bool(read_output(value, "").results)
+    except InputError:
+        return False
+
+
+def _read_texts(members: list[Any]) -> list[Any]:
+    """Return texts as results: passages if a text has a space, else ids. Return URLs and other lists unchanged."""
+    if not members or not all(isinstance(member, str) for member in members) or any(map(is_url, members)):
+        return members
+    name = "snippet" if any(" " in member for member in members) else "doc_id"
+    return [{name: member} for member in members]
 
 
 def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:

@@ -32,6 +32,9 @@ from goodgain.logs.traces.expected_values import (
     unexpected_value,
 )
 
+#: The beginning of Claude Code's summary of a long conversation. The exported step lacks the mark that says so.
+_SUMMARY = "This session is being continued from a previous conversation"
+
 
 def sniff(head: FileHead) -> bool:
     return any(
@@ -67,16 +70,27 @@ class _Trajectory(Conversation):
         if not has_search or "first_message" in self.record:
             self.source.summary.count("lost_searches", format_place(at))
 
+    def _leave_out_subagent(self, step: dict[str, Any], at: str) -> None:
+        """Leave out a step of a subagent, which VibeLens exports among the agent's own. Report the searches of such steps."""
+        for call, call_at in walk_objects(step.get("tool_calls"), f"{at}/tool_calls"):
+            if self.source.is_search(as_word(call.get("function_name"))):
+                self.source.not_understood("search of a subagent (left out)", call_at, "a search of the main agent")
+
     def _report_subagents(self, field: str, at: str, remedy: str = "") -> None:
         what = f"{field} (searches of subagents are not read{remedy})"
         self.source.not_understood(what, f"{at}/{field}", "searches in the steps of this trajectory")
 
     def read(self, step: dict[str, Any], at: str) -> None:
         message, speaker, observation = step.get("message"), step.get("source"), step.get("observation")
+        if object_or_empty(step.get("extra")).get("is_sidechain") is True:
+            self._leave_out_subagent(step, at)
+            return
         self.report_parts("a message", message, f"{at}/message", ("text", "image"))
         self.report_unread("a step", step, at, ("message", "tool_calls", "observation"))
         if speaker == "user":
-            self.user(message_text(message), step.get("timestamp"))
+            text = message_text(message)
+            if not text.startswith(_SUMMARY):
+                self.user(text, step.get("timestamp"))
         elif speaker == "agent":
             self.spend(step.get("metrics"))
             self.step(step.get("timestamp"))

@@ -9,7 +9,7 @@ Record: Each call with a tool name, arguments and an output. Compare the counts 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
@@ -27,12 +27,19 @@ from goodgain.logs.traces.conversations.event_times import sort_events
 from goodgain.logs.traces.conversations.repeated_histories import find_repeated
 from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.formats import find_reader
+from goodgain.logs.traces.tool_outputs.readers import looks_like_results
 from goodgain.options import spell
 
 #: The largest number of lines: a small file can unpack to millions of lines.
 _MOST_VALUES = 500_000
 #: How many values are tried in the known formats, and the largest depth of such values.
 _MAX_TRIED, _TRIED_DEPTH = 2000, 8
+
+
+class NoSearchError(InputError):
+    """Raised if no call of a log is a search."""
+
+    tools: Sequence[str] = ()  # the tools whose outputs look like results; if there are none, all tools with outputs
 
 
 def sniff(head: FileHead) -> bool:
@@ -49,7 +56,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_queries(source: Source) -> Iterator[Trace]:
     log = _Log(source)
-    found_in_log = [part for one in log.finder.find(log.value) for part in queries.split_traces(one)]
+    found_in_log = _find_events(log)
     repeated = find_repeated(found_in_log, queries.find_own_id)
     found = [one for index, one in enumerate(found_in_log) if index not in repeated]
     unnamed = [found_in_log[index] for index in sorted(repeated) if queries.find_own_id(found_in_log[index]) is None]
@@ -67,10 +74,7 @@ def _read_queries(source: Source) -> Iterator[Trace]:
         call.name_called_tool(source.is_search)
     made = [one.call.tool for one in found if one.call]
     if not any(one.traces for one in found) and not any(map(source.is_search, made)):
-        shown = ", ".join(f"{tool} {count}" for tool, count in Counter(made).most_common(5))
-        raise InputError(
-            f"{source.path}: none of its calls is a search ({shown}); name the search tools with {spell('tools')}"
-        )
+        raise _make_no_search_error(source, found)
     for call in (one.call for one in found if one.call and find_key(one) is None):
         if source.is_search(call.tool):
             raise InputError(
@@ -86,6 +90,29 @@ def _read_queries(source: Source) -> Iterator[Trace]:
             trace.number = number if len(groups) > 1 else None
             trace.run = group.key.trial if are_runs else trace.run
             yield trace
+
+
+def _make_no_search_error(source: Source, found: list[Found]) -> NoSearchError:
+    calls = [event.call for event in found if event.call]
+    counts = Counter(call.tool for call in calls).most_common(5)
+    shown = ", ".join(f"{tool} {count}" for tool, count in counts)
+    error = NoSearchError(
+        f"{source.path}: none of its calls is a search ({shown}); name the search tools with {spell('tools')}"
+    )
+    answered = [call for call in calls if call.answered]
+    likely = [call.tool for call in answered if looks_like_results(call.output, call.at)]
+    error.tools = list(dict.fromkeys(likely or [call.tool for call in answered]))
+    return error
+
+
+def _find_events(log: "_Log") -> list[Found]:
+    """Return the calls, answers and texts of a log. If no call is a search, lists whose keys `tools=` names are searches."""
+    found = log.finder.find(log.value)
+    is_search = log.source.is_search
+    has_search = any(event.traces or (event.call and is_search(event.call.tool)) for event in found)
+    if not has_search and "search" in is_search.decisions.values():
+        found = log.finder.find_with_lists(log.value)
+    return [part for event in found for part in queries.split_traces(event)]
 
 
 class _Log:
@@ -191,11 +218,14 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
     for one in members:
         part = tuple(0 if isinstance(key, int) else key for key in one.place)
         for call in [one.call] if one.call else _list_calls(one.traces):
-            other_part, other = first.setdefault(repr((call.tool, call.arguments, call.queries)), (part, one))
+            is_list = call.is_search and call.arguments is None  # `tools=` names its key
+            content = call.output if is_list else (call.arguments, call.queries)
+            other_part, other = first.setdefault(repr((call.tool, content)), (part, one))
             if part != other_part:
                 raise InputError(
                     f"{locate(one.place)}: the call of {call.tool} is also at {locate(other.place).rpartition(', at ')[2]}, with "
-                    "the same arguments; leave out one of the two copies, or write the searches in the format jsonl"
+                    f"the same {'results' if is_list else 'arguments'}; leave out one of the two copies, or write the searches in "
+                    "the format jsonl"
                 )
 
 

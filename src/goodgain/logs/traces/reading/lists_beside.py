@@ -67,12 +67,14 @@ def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterat
         holders = [*holders, record]
     read: set[int] = _collect_read_values(trace) if is_whole else set()
     scope: Scope = "record" if is_whole else "fields"
-    call_ids = {call.call_id for turn in trace.turns for call in turn.calls if call.call_id}
+    calls = [call for turn in trace.turns for call in turn.calls]
+    call_ids = {call.call_id for call in calls if call.call_id}
+    outputs = {id(call.output) for call in calls}
     places = set()
     for holder in holders:
         for results in find_result_lists(holder.value, holder.at, read, scope):
             answers_calls = bool(results.names) and call_ids.issuperset(results.names)
-            if results.at in places or answers_calls:
+            if results.at in places or answers_calls or id(results.value) in outputs:
                 continue
             places.add(results.at)
             is_named = options.tool_rule.find(results.key) == "search"

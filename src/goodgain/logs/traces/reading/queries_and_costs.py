@@ -211,11 +211,13 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.steps += len(turn.steps)
     summary.iterations += len(iterations)
     if not iterations and not skipped and trace.unknown:  # it may have been a search
-        raise InputError(
-            f"{trace.unknown[0]}, and no search was found in turn {turn.index} of the trace: this item may be a search; "
-            f"name the format with {spell('format')}, write the log in a known format, or leave out such traces with "
-            f"{spell('errors', 'skip')}"
+        fault = f"{trace.unknown[0]}, and no search was found in turn {turn.index} of the trace"
+        error = NotUnderstoodError(
+            f"{fault}: this item may be a search; name the format with {spell('format')}, write the log in a known format, or "
+            f"leave out such traces with {spell('errors', 'skip')}"
         )
+        error.fault, error.place = fault, trace.unknown[0].at
+        raise error
     summary.unparsed_iterations += unparsed
     summary.unparsed_queries += unparsed > 0
     # If every turn is a query, the id of the trace is not the id of a query.
@@ -284,6 +286,12 @@ def _has_chunks_of_one_document(results: Sequence[Result]) -> bool:
         if result.doc_id is not None:
             chunks.setdefault(result.doc_id, set()).update(value for name, value in result.ids if name == "chunk_id")
     return any(len(ids) > 1 for ids in chunks.values())
+
+
+class NotUnderstoodError(InputError):
+    """Raised if a trace has no search, and an item that may be one is not understood."""
+
+    fault, place = "", ""  # the sentence without its advice, and the place of the item
 
 
 class UnrecordedError(InputError):

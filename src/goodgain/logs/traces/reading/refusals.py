@@ -7,116 +7,148 @@ from functools import partial
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from goodgain.errors import InputError, count_of
-from goodgain.logs.traces.expected_values import format_place
+from goodgain.logs.traces.expected_values import CORRECT_FILE, format_place
 from goodgain.logs.traces.formats import Format, formats, get_format, is_claimed
+from goodgain.logs.traces.formats.shape import NoSearchError
 from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import SearchCall, Trace
+from goodgain.logs.traces.reading.advice import (
+    advise_on_list,
+    advise_on_lists,
+    describe_list,
+    find_lists,
+    make_source,
+    try_options,
+)
 from goodgain.logs.traces.reading.lists_beside import collect_texts, is_in
-from goodgain.logs.traces.reading.queries_and_costs import UnrecordedError, read_queries
+from goodgain.logs.traces.reading.queries_and_costs import NotUnderstoodError, UnrecordedError, read_queries
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary
-from goodgain.logs.traces.tool_outputs.unread_lists import ResultList, find_result_lists
 from goodgain.options import spell
 
 #: How deep values are tried in the formats, and how many of them.
 _MAX_DEPTH, _MAX_TRIED = 6, 40
 #: The length of a reason, and of a text in the example.
 _LONGEST_REASON, _LONGEST_TEXT = 160, 60
+#: How many tools are tried as search tools.
+_MOST_TOOLS = 5
 _CASSETTE = (b"interactions:", b'"interactions":', b'"http_interactions":')
-
-
-def make_source(log: Log, options: ReadOptions, summary: Summary) -> Source:
-    path = options.query_id if isinstance(options.query_id, str) else ""
-    return Source(
-        log.path, log.head, summary, log.open, options.citations, options.reranked, options.costs, options.uses,
-        skip=options.errors == "skip", is_search=options.tool_rule, query_path=path, iteration=options.iteration,
-    )  # fmt: skip
+_WRITE_JSONL = "write its searches in the format jsonl, which takes those of any agent (docs/traces/your_own_agent.md)"
 
 
 def describe_unclaimed(log: Log, options: ReadOptions) -> str:
-    known = [one for one in formats().values() if one.name != "shape"]
-    trials = [(*_try(one, log.path, log.head), "", one.name) for one in known]
+    looks = f"{log.path}: is in no known trace format (it looks like {log.head.description})"
+    if any(words in log.head.raw[:1000] for words in _CASSETTE):
+        exchanges = 'write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}'
+        return f"{looks}; name its format with {spell('format')}, or {exchanges}"
+    known = [trace_format for trace_format in formats().values() if trace_format.name != "shape"]
+    nearest = _find_nearest(log, known)
+    clauses = [looks]
+    if nearest:
+        clauses.append(_describe_nearest(log, nearest, options))
+    if log.head.is_binary:
+        return "; ".join([*clauses, f"name its format with {spell('format')}, or {_WRITE_JSONL}"])
+
+    count = _count_by_shape(log, options)
+    listed = (
+        "" if count.is_read else advise_on_lists(log, options, (nearest.name,) if nearest and not nearest.place else ())
+    )
+    clauses += [clause for clause in (listed, count.text) if clause]
+    is_advised = "pass " in f"{listed} {count.text}"
+    if not (listed or count.text):
+        clauses.append(f"name its format with {spell('format')}, or {_WRITE_JSONL}")
+    else:
+        clauses.append(f"{'else ' if is_advised else ''}{_WRITE_JSONL}{count.ending}")
+    return "; ".join(clauses)
+
+
+class _Nearest(NamedTuple):
+    """A format that finds calls in a log whose marks it does not know."""
+
+    name: str
+    reason: str
+    place: str  # of the value with the calls; empty: the whole log
+
+
+def _find_nearest(log: Log, known: list[Format]) -> _Nearest | None:
+    trials = [(*_try(trace_format, log.path, log.head), "", trace_format.name) for trace_format in known]
     for value, place in islice(_list_values(log.head.value, "", _MAX_DEPTH), _MAX_TRIED):
         with suppress(TypeError):  # a value nests too deep
             head = FileHead("value.json", orjson.dumps(value), whole=True)
-            trials += [(*_try(one, log.path, head, place), place, one.name) for one in known if one.sniff(head)]
-    calls, reason, _, name = max(trials, key=lambda trial: (trial[0], bool(trial[2]), -len(trial[2])))
-    near = f"; the nearest is {name} ({reason})" if calls else ""
-    counted, example, is_read = ("", "", False) if log.head.is_binary else _count_by_shape(log, options)
-    listed = "" if is_read or log.head.is_binary else _name_result_list(log, options)
-    way_out = f"write its searches in the format jsonl, which takes those of any agent (docs/traces/your_own_agent.md){example}"
-    if any(words in log.head.raw[:1000] for words in _CASSETTE):
-        way_out = 'write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}'
-    return (
-        f"{log.path}: is in no known trace format (it looks like {log.head.description}){near}{listed}; "
-        f"{f'{counted}; else ' if counted else ''}name its format with {spell('format')}, or {way_out}"
-    )
+            claims = [trace_format for trace_format in known if trace_format.sniff(head)]
+            trials += [(*_try(claim, log.path, head, place), place, claim.name) for claim in claims]
+    calls, reason, place, name = max(trials, key=lambda trial: (trial[0], bool(trial[2]), -len(trial[2])))
+    return _Nearest(name, reason, place) if calls else None
 
 
-def _name_result_list(log: Log, options: ReadOptions) -> str:
-    """Return a clause that names a list of results in a log, or an empty text. The list may belong to no search that is known."""
-    with suppress(InputError):
-        for value, at in islice(make_source(log, options, Summary()).documents(), _MAX_TRIED):
-            lists = [found for found in find_result_lists(value, at, (), "everything") if not found.is_judged]
-            if lists:
-                first = max(lists, key=lambda found: (not found.is_citations, found.is_sure))
-                place = format_place(first.at).removeprefix(f"{log.path}, ").removeprefix("at ")
-                return (
-                    f"; {place} looks like {'citations of the answer' if first.is_citations else 'results of a search'}"
-                )
-    return ""
+def _describe_nearest(log: Log, nearest: _Nearest, options: ReadOptions) -> str:
+    """Return a clause on the nearest format. It advises the format only if the format reads the log."""
+    reason = nearest.reason
+    if not nearest.place:
+        trial = try_options(log, options, format=nearest.name)
+        is_useful = trial is not None and (trial.results > 0 or trial.searches == 0)
+        reason = (
+            f"{reason}: pass {spell('format', nearest.name)} to use it"
+            if is_useful
+            else "it finds calls, but no results"
+        )
+    return f"the nearest is {nearest.name} ({reason})"
 
 
 def explain_failed_claim(error: InputError, log: Log, name: str, options: ReadOptions) -> InputError:
-    """Return the error of a format that claims a log but cannot read its first trace, with what `shape` finds in the log."""
-    counted, example, _ = _count_by_shape(log, options)
-    if not example:
-        return error
+    """Return the error of a format that claims a log but cannot read its first trace, with what reads the log."""
     fault, _, remedy = str(error).partition("; ")
-    return InputError(
-        f"{fault}; the format {name} claims the file but cannot read it; {counted}; else {remedy or 'correct the file'}"
-    )
+    is_general = remedy.startswith(CORRECT_FILE)
+    count = _count_by_shape(log, options)
+    if not (count.example or is_general):
+        return error
+
+    advice = count.text if count.example else advise_on_lists(log, options, ())
+    if not advice:
+        return error
+    otherwise = remedy or "correct the file"
+    if is_general:  # a sound file of another format needs no correction
+        otherwise = f"{_WRITE_JSONL}; or, if the file is of the format {name}, correct it"
+    claim = f"the format {name} claims the file but cannot read it"
+    return InputError(f"{fault}; {claim}; {advice}; {'else ' if 'pass ' in advice else ''}{otherwise}")
 
 
-def explain_unrecorded(error: UnrecordedError, source: Source, trace: Trace, name: str) -> UnrecordedError:
+def explain_unrecorded(
+    error: UnrecordedError, source: Source, trace: Trace, name: str, options: ReadOptions
+) -> UnrecordedError:
     """Return the error of a search without output. If the log has results that no call holds, the error names their place."""
     if not error.tool:
         return error
     texts = list(collect_texts(trace, without=error.place))
-    with suppress(InputError):
-        for value, at in replace(source, summary=Summary()).documents():
-            for found in find_result_lists(value, at, (), "everything"):
-                if found.is_citations or found.at == error.place:
-                    continue
-                if found.is_sure and not all(is_in(each, texts) for each in found.names[:_MAX_TRIED]):
-                    other = _advise_other_reading(error, source, found, name)
-                    return UnrecordedError(
-                        f"{error.place}: the search with {error.tool!r} has no output where the format {name} expects it, but "
-                        f"{format_place(found.at)} looks like results; {other}write the searches in the format jsonl "
-                        "(docs/traces/your_own_agent.md)"
-                    )
+    for results in find_lists(source, options):
+        is_elsewhere = results.is_sure and not results.is_citations and results.at != error.place
+        if is_elsewhere and not all(is_in(each, texts) for each in results.names[:_MAX_TRIED]):
+            formats = () if name == "shape" else ("auto",)
+            advice = error.remedy or advise_on_list(source, options, results, formats)
+            advice = f"{advice}; or" if advice else "no option reads them;"
+            return UnrecordedError(
+                f"{error.place}: the search with {error.tool!r} has no output where the format {name} expects it, but "
+                f"{format_place(results.at)} looks like results; {advice} write the searches in the format jsonl "
+                "(docs/traces/your_own_agent.md)"
+            )
     return error
 
 
-def _advise_other_reading(error: UnrecordedError, source: Source, results: ResultList, name: str) -> str:
-    """Return the beginning of an advice: the option that reads a list of results, or an empty text if no option reads it."""
-    if error.remedy:
-        return f"{error.remedy}; or "
-    if name == "shape":
-        return ""
-    with suppress(InputError):
-        for trace in get_format("shape").read(replace(source, summary=Summary())):
-            texts = list(collect_texts(trace))
-            if all(is_in(each, texts) for each in results.names[:_MAX_TRIED]):
-                return f"try {spell('format', 'shape')}, or "
-    return ""
+def explain_not_understood(error: NotUnderstoodError, source: Source, options: ReadOptions) -> InputError:
+    """Return the error of a trace without a search. If what is not understood holds results, the error says what reads them."""
+    key = error.place.rpartition("/")[2]
+    inside = [results for results in find_lists(source, options) if f"/{key}/" in f"{results.at}/"]
+    for results in inside:
+        if advice := advise_on_list(source, options, results):
+            return InputError(f"{error.fault}: {describe_list(source, results)}; {advice}; else {_WRITE_JSONL}")
+    return error
 
 
 def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
@@ -128,44 +160,75 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
             if known.name != "shape":
                 reason = "claims it" if known.sniff(log.head) else _try(known, log.path, log.head)[1]
                 yield f"  {known.name}: {reason}"
-        yield f"  {_count_by_shape(log, options)[0] or 'shape: no call of a tool was found in it'}"
+        yield f"  {_count_by_shape(log, options).text or 'shape: no call of a tool was found in it'}"
 
 
-def _count_by_shape(log: Log, options: ReadOptions) -> tuple[str, str, bool]:
-    """Return what the format `shape` finds in a log, a search as a jsonl line, and whether shape reads all searches.
+class _ShapeCount(NamedTuple):
+    """What the format `shape` finds in a log."""
 
-    The texts are empty without a search.
-    """
+    text: str = ""  # empty: no call of a tool
+    example: str = ""  # a search as a line in the format jsonl; empty: no search
+    is_read: bool = False  # all searches were read
+
+    @property
+    def ending(self) -> str:
+        return f": {self.example}" if self.example else ""
+
+
+def _count_by_shape(log: Log, options: ReadOptions) -> _ShapeCount:
     asked = replace(options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False)
-    shape, summary, ids = get_format("shape"), Summary(), 0
+    shape, summary = get_format("shape"), Summary()
+    ids = 0
     first: tuple[str, SearchCall] | None = None
     try:
         source = make_source(log, replace(asked, errors="raise"), summary)
         for trace in shape.read(source):
-            read = read_queries(trace, asked, asked.iteration or trace.iteration or shape.iteration, summary)
             ids += trace.query_id is not None
-            for search in (one for query in read for iteration in query.iterations for one in iteration):
+            queries = read_queries(trace, asked, asked.iteration or trace.iteration or shape.iteration, summary)
+            searches = [search for query in queries for iteration in query.iterations for search in iteration]
+            for search in searches:
                 if first is None or (search.results and not first[1].results):
                     first = trace.query_id or "q1", search
+    except NoSearchError as error:
+        return _advise_tools(error, log, options)
     except InputError as error:
-        return f"by shape ({spell('format', 'shape')}) {str(error).replace(f'{log.path}, at ', '')}", "", False
+        fault = str(error).replace(f"{log.path}, at ", "").rstrip(".")
+        return _ShapeCount(f"by shape ({spell('format', 'shape')}) {fault}")
     if first is None:
-        return "", "", False
+        return _ShapeCount()
+
+    is_refused = bool(summary.unparsed or (summary.unrecorded and options.unrecorded == "raise"))
+    return _ShapeCount(
+        _describe_count(summary, has_ids=ids > 0, is_refused=is_refused), _write_example(*first), not is_refused
+    )
+
+
+def _describe_count(summary: Summary, *, has_ids: bool, is_refused: bool) -> str:
     searches = sum(summary.searches.values())
     tools = ", ".join(f"{name} {count}" for name, count in summary.searches.most_common(5))
-    faults = {"not read": summary.unparsed, "not recorded": summary.unrecorded, "failed": summary.failed}
-    counted = f"{count_of(summary.traces, 'query', 'queries')}, {count_of(searches, 'search', 'searches')}: {tools}"
     more = ", ..." if len(summary.searches) > 5 else ""
-    found = [count_of(summary.results, "result"), *(f"{count} {name}" for name, count in faults.items() if count)]
-    from_field = f"query ids from `{summary.ids_from}`" if summary.ids_from else "query ids of its records"
-    where = f"; {from_field}" if ids else ""
-    is_refused = bool(summary.unparsed or (summary.unrecorded and options.unrecorded == "raise"))
-    purpose = "to see which" if is_refused else "to take this"
-    return (
-        f"by shape: {counted}{more}; {', '.join(found)}{where}; pass {spell('format', 'shape')} {purpose}",
-        _write_example(*first),
-        not is_refused,
+    counts = (
+        f"{count_of(summary.traces, 'query', 'queries')}, {count_of(searches, 'search', 'searches')}: {tools}{more}"
     )
+    faults = {"not read": summary.unparsed, "not recorded": summary.unrecorded, "failed": summary.failed}
+    results = [count_of(summary.results, "result"), *(f"{count} {name}" for name, count in faults.items() if count)]
+    from_field = f"query ids from `{summary.ids_from}`" if summary.ids_from else "query ids of its records"
+    ids = f"; {from_field}" if has_ids else ""
+    purpose = "to see which" if is_refused else "to take this"
+    return f"by shape: {counts}; {', '.join(results)}{ids}; pass {spell('format', 'shape')} {purpose}"
+
+
+def _advise_tools(error: NoSearchError, log: Log, options: ReadOptions) -> _ShapeCount:
+    """Name the tools whose outputs are read as results, if no tool of a log is known as a search."""
+    trials = {tool: try_options(log, options, format="shape", tools=[tool]) for tool in error.tools[:_MOST_TOOLS]}
+    tools = [tool for tool, trial in trials.items() if trial and trial.results]
+    trial = try_options(log, options, format="shape", tools=tools) if tools else None
+    if trial is None:
+        fault = str(error).replace(f"{log.path}: ", "").partition("; ")[0]
+        return _ShapeCount(f"by shape: {fault}, and no results can be read from their outputs")
+    chosen = f"{spell('format', 'shape')} and {spell('tools', tools)}"
+    names = ", ".join(tools)
+    return _ShapeCount(f"by shape: {trial} of {names}; if this is a search, pass {chosen}", is_read=True)
 
 
 def _write_example(query_id: str, search: SearchCall) -> str:
@@ -175,7 +238,7 @@ def _write_example(query_id: str, search: SearchCall) -> str:
     ]
     made = {"query": " ".join(search.queries)[:_LONGEST_TEXT], "results": results}
     line = {"goodgain_trace": 1, "query_id": query_id[:_LONGEST_TEXT], "steps": [{"searches": [made]}]}
-    return f": {orjson.dumps(line).decode()}"
+    return orjson.dumps(line).decode()
 
 
 def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str]]:
@@ -214,5 +277,4 @@ def _try(known: Format, path: Path, head: FileHead, place: str = "") -> tuple[in
         return 0, "no call of a tool was found in it"
     if place:
         return calls, f"it finds calls at {place}; write what is there to a file of its own"
-    how = f"pass {spell('format', known.name)} to use it"
-    return calls, f"its reader can read the beginning, but the format's marks are missing: {how}"
+    return calls, "its reader can read the beginning, but the format's marks are missing"

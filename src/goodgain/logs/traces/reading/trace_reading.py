@@ -19,14 +19,15 @@ from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
 from goodgain.logs.traces.input.sources import Source
 from goodgain.logs.traces.model import Result, Trace
 from goodgain.logs.traces.reading import queries_and_costs, query_ids, trace_files_and_tasks
-from goodgain.logs.traces.reading.queries_and_costs import Query, UnrecordedError
+from goodgain.logs.traces.reading.advice import make_source
+from goodgain.logs.traces.reading.queries_and_costs import NotUnderstoodError, Query, UnrecordedError
 from goodgain.logs.traces.reading.query_ids import NamedQuery, QueryNames
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading.refusals import (
     describe_unclaimed,
     explain_failed_claim,
+    explain_not_understood,
     explain_unrecorded,
-    make_source,
 )
 from goodgain.logs.traces.reading.trace_files_and_tasks import Paths, TraceFile
 from goodgain.logs.traces.reading_summary import RunName, Summary
@@ -205,7 +206,11 @@ def _read_task(
                 try:
                     names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
                 except UnrecordedError as error:
-                    raise explain_unrecorded(error, source, trace, trace_format.name) from None
+                    raise explain_unrecorded(error, source, trace, trace_format.name, options) from None
+                except NotUnderstoodError as error:
+                    if options.errors == "skip":
+                        raise
+                    raise explain_not_understood(error, source, options) from None
             if len(rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
                 # The bytes read from a compressed file may exceed its size.
                 size += min(read, file.size) - min(begun, file.size)

@@ -51,6 +51,17 @@ _MAX_FIELD_LENGTH = 1000
 #: Objects nested deeper are not read; search APIs nest as in `hit._source.metadata`.
 _MAX_DEPTH = 4
 _WEB = ("http://", "https://")
+#: Keys of the file of a chunk, of its page and of the chunk in the file, in order of preference. A source without the ending of a
+#: file may be the name of a site.
+_FILES = ("source", "filepath", "filename", "documentname", "docname")
+_PAGES = ("page", "pagenumber", "pagelabel", "pageno")
+_CHUNKS = ("chunkid", "chunkindex", "chunk", "startindex")
+_PLACES_IN_FILES = {*_FILES, *_PAGES, *_CHUNKS}
+_POSITION = re.compile(r"[0-9]{1,5}")
+_FILE_NAME = re.compile(
+    r"[^\r\n]{1,500}\.(pdf|docx?|pptx?|xlsx?|odt|rtf|epub|txt|text|md|mdx|markdown|rst|adoc|tex|html?|xml|csv|tsv|jsonl?|ya?ml|ipynb|py|eml)",
+    re.IGNORECASE,
+)
 #: An id in a list of ids only. It must have a digit: single words may be categories or suggestions.
 BARE_ID = re.compile(r"(?=[^0-9]{0,100}[0-9])[A-Za-z0-9][A-Za-z0-9_.:#/-]{0,99}")
 #: The header of a Markdown page; with more than 20 lines it is a table or a rule, not a header.
@@ -130,7 +141,10 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
             todo += [(part[key], depth + 1) for key in containers if isinstance(part[key], dict)]
     doc_id, url, title, snippet, score, kind = found
     if doc_id is None and url is None:  # nothing else names the document
-        doc_id = next((value for name, value in ids if name == "chunk_id"), None)
+        chunk_id = next((value for name, value in ids if name == "chunk_id"), None)
+        is_position = chunk_id is not None and _POSITION.fullmatch(chunk_id) is not None  # in the file, not an id
+        named = _name_by_file([part for part, _ in todo]) if chunk_id is None or is_position else None
+        doc_id = named or chunk_id
     if doc_id is None and url is None and title is None and snippet is None:
         return None
     if url and doc_id and doc_id.startswith(_WEB) and doc_id == item.get("id"):
@@ -140,6 +154,29 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
     if title and title[0] in "\"'" and len(title) > 2 and title[0] == title[-1]:
         title = title[1:-1]
     return Result(rank, doc_id, ids, url, title, snippet, score, kind, fields)
+
+
+def _name_by_file(parts: list[Object]) -> str | None:
+    """Return the name of the file of a chunk, with its page and chunk as far as the parts of its object have them.
+
+    >>> _name_by_file([{"page_content": "Sand."}, {"source": "docs/dunes.pdf", "page": 3}])
+    'docs/dunes.pdf#page=3'
+    """
+    inner = [part["loc"] for part in parts if isinstance(part.get("loc"), dict)]  # LangChain.js
+    held: dict[str, Any] = {}
+    for part in (*parts, *inner):
+        for key, name in normalise_keys(tuple(part)):
+            if name in _PLACES_IN_FILES and isinstance(part[key], (str, int)) and not isinstance(part[key], bool):
+                held.setdefault(name, part[key])
+
+    files = (held.get(name) for name in _FILES)
+    file = next((text for text in files if isinstance(text, str) and _FILE_NAME.fullmatch(text)), None)
+    if file is None:
+        return None
+    page = next((held[name] for name in _PAGES if name in held), None)
+    chunk = next((held[name] for name in _CHUNKS if name in held), None)
+    places = [f"{kind}={value}" for kind, value in (("page", page), ("chunk", chunk)) if value not in (None, "")]
+    return f"{file}#{'&'.join(places)}" if places else file
 
 
 def has_identity(item: Object) -> bool:

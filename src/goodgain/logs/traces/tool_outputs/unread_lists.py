@@ -112,7 +112,7 @@ def _list_inner_values(value: Any, place: "_Place", way: "_Way", read: Collectio
     """Return the values inside a value that the walk visits next, in reverse order."""
     if isinstance(value, dict):
         fields = list(_select_fields(value, read, way, scope))
-        question = (_find_question(value) if fields else "") or way.question
+        question = (find_question_in(value) if fields else "") or way.question
         return [(inner, (place, key), way.into(key, traits, question)) for key, inner, traits in reversed(fields)]
     if not isinstance(value, list) or scope == "fields":
         return []
@@ -252,7 +252,7 @@ def _judge_text(text: str, place: _Place, way: _Way, scope: Scope) -> ResultList
     return _make_list(text, names, place, way, is_sure=True) if names else None
 
 
-def _find_question(holder: Object) -> str:
+def find_question_in(holder: Object) -> str:
     for key, value in islice(holder.items(), _MOST_FIELDS):
         if isinstance(value, (str, list)) and value and read_key(key).is_question:
             texts = [value] if isinstance(value, str) else [text for text in value if isinstance(text, str)]
