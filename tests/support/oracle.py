@@ -130,7 +130,7 @@ def label_at(labels: Labels, doc: str, number: int | None) -> Fraction | None:
 class Tables(NamedTuple):
     ledger: dict[tuple[str, int], Line]  # every query of the run, judged or not
     pools: dict[str, Pool]  # every query of the qrels
-    good: dict[str, list[Fraction]]  # the labels of the good documents of every query of the qrels
+    good: dict[str, list[Fraction]]  # the labels of the good documents of every query of the qrels, the largest first
 
     def at(self, query: str, i: int) -> Line:
         """The ledger continues with empty rows."""
@@ -161,7 +161,7 @@ def count(
         best = [max(of_doc.values()) for of_doc in documents.values()]
         good = [label for label in best if label >= threshold]
         pools[query] = Pool(len(searched.get(query, [])), len(good), sum(good, Fraction(0)))
-        all_good[query] = good
+        all_good[query] = sorted(good, reverse=True)
     return Tables(ledger, pools, all_good)
 
 
