@@ -288,7 +288,7 @@ def _find_call_fields(own: _Fields) -> tuple[_Fields, str | None]:
 def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
     """Return the first unread key that may hold the output of the tool, else an empty text."""
     held = ((key, value) for key, value in own.select(LIST_KEYS) if key not in read)
-    return next((key for key, value in held if value not in (None, "", [], {})), "")
+    return next((key for key, value in held if value and isinstance(value, (list, dict, str))), "")
 
 
 def find_opening(value: Any) -> str:

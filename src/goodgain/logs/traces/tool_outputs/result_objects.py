@@ -53,7 +53,7 @@ _MAX_DEPTH = 4
 _WEB = ("http://", "https://")
 #: Keys of the file of a chunk, of its page and of the chunk in the file, in order of preference. A source without the ending of a
 #: file may be the name of a site.
-_FILES = ("source", "filepath", "filename", "documentname", "docname")
+_FILES = ("source", "file", "filepath", "filename", "documentname", "docname")
 _PAGES = ("page", "pagenumber", "pagelabel", "pageno")
 _CHUNKS = ("chunkid", "chunkindex", "chunk", "startindex")
 _PLACES_IN_FILES = {*_FILES, *_PAGES, *_CHUNKS}

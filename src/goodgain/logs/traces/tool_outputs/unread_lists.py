@@ -34,6 +34,8 @@ _NOT_OF_RESULTS = {
 }
 #: Keys of requests, and of results that keep their query.
 _QUERIES = {"query", "queries"}
+#: Keys of the answer to a question, in records of an evaluation.
+_ANSWERS = {"answer", "response", "prediction", "generated_answer", "model_answer"}
 #: Keys that only documents of LangChain have.
 _DOCUMENT_KEYS = {"page_content", "pageContent"}
 #: Types of messages.
@@ -166,7 +168,8 @@ def _has_key_of_conversation(keys: tuple[str, ...]) -> bool:
     A query is of a request, unless a URL and a title or text stand beside it: some results keep their query. A question beside
     its answer is of a record, unless a score shows that both were retrieved.
     """
-    if not _NOT_OF_RESULTS.isdisjoint(keys) or ({"question", "answer"} <= {*keys} and "score" not in keys):
+    is_answered = "question" in keys and not _ANSWERS.isdisjoint(keys) and "score" not in keys
+    if is_answered or not _NOT_OF_RESULTS.isdisjoint(keys):
         return True
     fields = make_key_plan(keys).fields
     is_page = fields["url"] and (fields["title"] or fields["snippet"])
