@@ -3,7 +3,7 @@
     python benchmarks/intervals.py [SAMPLES]
 
 Coverage is of the true mean, at 95 %. The level is that of two systems whose values have the same distribution, so their
-differences are symmetric. The tables of docs/comparing.md are from 4,000 samples (1,000 in that of corrections).
+differences are symmetric. The tables of benchmarks/README.md are from 4,000 samples (1,000 in that of corrections).
 """
 
 from __future__ import annotations

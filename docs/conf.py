@@ -41,7 +41,7 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 #: Page -> what readers search for that the search of Sphinx would not find: a question, a number.
-_SEARCHED = {"docs/two_logs": "which agent is better", "docs/labelling": "429"}
+_SEARCHED = {"docs/two_logs": "which agent is better", "docs/model_labels": "429"}
 _TABLE = re.compile(r"[│┃|].*[│┃|]|\S {3,}\S")
 _ROW = re.compile(r"^\| ([^|]+) \| ([^|]*\]\([^|]+\)[^|]*) \|$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#]+?)(?:\.md|\.ipynb)\)")

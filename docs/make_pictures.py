@@ -36,12 +36,10 @@ from goodgain.version import __version__
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 #: The pages with pictures of their own.
-PAGES = [ROOT / "docs" / name for name in ("pictures.md", "two_logs.md", "rewards.md")]
+PAGES = [ROOT / "docs" / name for name in ("pictures.md", "two_logs_curves.md", "rewards.md")]
 #: Name of a picture of a terminal -> the folder of its examples, and the command.
 TERMINALS = {
-    "terminal_convert": ("two_logs", "goodgain convert old=old.json new=new.jsonl -o '{system}.run'"),
     "terminal_evaluate": ("two_agents", 'goodgain evaluate qrels.txt late.run "nDCG@10 nCG@6 SRR@6" -o table'),
-    "terminal_curve": ("two_agents", "goodgain curve qrels.txt quick.run late.run -m nCG -o table"),
     "terminal_compare": (
         "two_agents",
         'goodgain compare qrels.txt quick.run late.run -m "nDCG@10 nCG@6 SRR@6"',

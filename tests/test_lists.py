@@ -54,6 +54,11 @@ def text(path: str) -> str:
     return (ROOT / path).read_text(encoding="utf-8")
 
 
+def section(path: str, heading: str) -> str:
+    """Return the text of a page below a heading, up to the next one."""
+    return text(path).partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
 HOSTLESS = [*HOSTLESS_MEASURES]
 PACKAGE = ROOT / "src/goodgain"
 
@@ -133,7 +138,7 @@ LISTS: dict[str, Callable[[], tuple[Iterable[str], Iterable[str]]]] = {
     "every measure has a row in the page on measures": lambda: (MEASURES, find_measures_of_the_page()),
     "every measure has a row in the table of ranx": lambda: (
         (f"| `{name}` | {measure} | {ARROWS[measure.declaration.better]} |" for name, measure in HOST_NAMES.items()),
-        re.findall(r"^\| `\w+` \| .+? \| [↑↓] \|$", text("docs/hosts.md"), flags=re.MULTILINE),
+        re.findall(r"^\| `\w+` \| .+? \| [↑↓] \|$", text("docs/names.md"), flags=re.MULTILINE),
     ),
     "every trace format is found by its file": lambda: (
         FORMATS,
@@ -164,9 +169,9 @@ LISTS: dict[str, Callable[[], tuple[Iterable[str], Iterable[str]]]] = {
     # A document type can be wrong in both ways: take two documents for one, or one for two.
     "every document type has a hand-written pair of the same document": lambda: (_TYPES, find_types(same=True)),
     "every document type has a hand-written pair of different documents": lambda: (_TYPES, find_types(same=False)),
-    "the page on how it works names every folder and file of the package": lambda: (
+    "the page for developers names every folder and file of the package": lambda: (
         find_names_of_the_package(),
-        re.findall(r"`([a-z_]+(?:/|\.py))`", text("docs/how_it_works.md")),
+        re.findall(r"`([a-z_]+(?:/|\.py))`", section("CONTRIBUTING.md", "The folders")),
     ),
 }
 SENTENCES = json.loads(Path(__file__).with_name("lists.json").read_text(encoding="utf-8"))
@@ -230,9 +235,8 @@ def test_every_page_that_a_message_or_a_help_text_names_exists() -> None:
     assert len(named) > 5 and not wrong, "\n".join(sorted(wrong))
 
 
-@pytest.mark.parametrize("page", ["docs/how_it_works.md", "CONTRIBUTING.md"])
-def test_every_path_on_the_pages_for_developers_exists(page: str) -> None:
-    paths = re.findall(r"`([\w.]+/[\w./]*)`", text(page))
+def test_every_path_on_the_page_for_developers_exists() -> None:
+    paths = re.findall(r"`([\w.]+/[\w./]*)`", text("CONTRIBUTING.md"))
     assert len(paths) > 10
     wrong = [path for path in paths if not any((folder / path).exists() for folder in (ROOT, PACKAGE))]
-    assert not wrong, f"{page} names {wrong}, which do not exist: write where they are now"
+    assert not wrong, f"CONTRIBUTING.md names {wrong}, which do not exist: write where they are now"

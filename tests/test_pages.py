@@ -21,6 +21,7 @@ ELSEWHERE = {
     "command_line": "tests/test_readme.py",
     "conversations": "tests/scoring/test_conversations_page.py",
     "labelling": "tests/judgments/labelling/test_page.py",
+    "model_labels": "tests/judgments/labelling/test_page.py",
     "published_tables": "tests/scoring/test_published_tables_page.py",
 }
 #: Pages whose examples need packages that only `make test-hosts` installs.

@@ -48,7 +48,7 @@ def test_samples_fit_beside_the_sidebar_and_no_page_is_too_wide(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("query", "first"), [("which agent is better", "two_logs"), ("429", "labelling")])
+@pytest.mark.parametrize(("query", "first"), [("which agent is better", "two_logs"), ("429", "model_labels")])
 def test_the_search_finds_what_readers_ask(
     site: Path, open_file: Callable[[Path], Opened], query: str, first: str
 ) -> None:

@@ -47,7 +47,7 @@ def run_largest_statistic_test(
 
     `differences` has a column per query, with NaN where a row has no value.
 
-    Source: Westfall and Young, Resampling-Based Multiple Testing, Wiley 1993, section 2.6.
+    Source: Westfall and Young, Resampling-Based Multiple Testing, Wiley 1993 (step-down).
 
     >>> differences = np.array([[1.0, 2, 3, 4, 5, 6], [1, -1, 2, 2, 1, 1]])
     >>> run_largest_statistic_test(differences).p.tolist()

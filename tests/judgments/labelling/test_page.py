@@ -1,6 +1,6 @@
-"""The examples of docs/labelling.md print what stands there, and its recorded answers are those of today's calls.
+"""The examples of the pages on labels print what stands there, and the recorded answers are those of today's calls.
 
-python -m tests.judgments.labelling.test_page      # writes what they print now into the page: read the diff
+python -m tests.judgments.labelling.test_page      # writes what they print now into the pages: read the diff
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from tests.judgments.labelling.endpoint import good, serve
 from tests.support.page_examples import copy_checkout, printed_now
 from tests.support.tables import ROOT
 
-PAGE = ROOT / "docs" / "labelling.md"
-#: Where the page's endpoint is.
+#: The pages, with the number of commands that are compared and how often the address of the endpoint stands there.
+PAGES = {"labelling": (3, 0), "model_labels": (0, 1)}
+#: Where the endpoint of the pages is.
 ADDRESS = "http://localhost:8000/v1"
 
 
@@ -30,13 +31,19 @@ def run_examples(page: str, folder: Path) -> str:
 
 
 @pytest.mark.slow
-def test_the_example_prints_what_the_page_shows(tmp_path: Path) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    assert page.count("$ goodgain ") == 4
-    assert page.count(ADDRESS) == 1
+@pytest.mark.parametrize("name", PAGES)
+def test_the_examples_print_what_the_page_shows(name: str, tmp_path: Path) -> None:
+    page = read_page(name)
+    assert (page.count("$ goodgain "), page.count(ADDRESS)) == PAGES[name]
     assert run_examples(page, tmp_path) == page
 
 
+def read_page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as name:
-        PAGE.write_text(run_examples(PAGE.read_text(encoding="utf-8"), Path(name)), encoding="utf-8")
+    for name in PAGES:
+        with tempfile.TemporaryDirectory() as folder:
+            now = run_examples(read_page(name), Path(folder))
+        (ROOT / "docs" / f"{name}.md").write_text(now, encoding="utf-8")

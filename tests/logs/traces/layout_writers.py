@@ -1,7 +1,7 @@
 """Writers of every layout of tool outputs, from a list of pages: what the readers must give back.
 
 `WRITERS` has for each layout, by its name, a function from pages to an output, and the fields of a page that it keeps;
-`WRITTEN_BY` has who writes it. The page docs/traces/tool_outputs.md shows both.
+`WRITTEN_BY` has who writes it. The page docs/reference/tool_layouts.md shows both.
 """
 
 from __future__ import annotations

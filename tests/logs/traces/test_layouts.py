@@ -26,7 +26,7 @@ PAGES = [
     Page("d1", "https://a.example/1", "On dunes", "Sand that moves."),
     Page("d2", "https://b.example/2", "On lakes", "Water that stays."),
 ]
-DOCS_PAGE = Path(__file__).parents[3] / "docs" / "traces" / "tool_outputs.md"
+DOCS_PAGE = Path(__file__).parents[3] / "docs" / "reference" / "tool_layouts.md"
 
 
 def test_every_layout_has_a_name_of_its_own_and_a_writer() -> None:
@@ -132,16 +132,20 @@ def _make_parts() -> str:
     return f"{under}{texts}\n## Values in text, and objects\n\n| layout | written by |\n|---|---|\n{rows}"
 
 
-_MARK = "<!-- The rest of this page is written by `python -m tests.logs.traces.test_layouts`. -->\n\n"
+_TITLE = """# Layouts of tool outputs
+
+What goodgain reads from [the output of a search tool](../traces/tool_outputs.md), in the formats of all logs.
+`python -m tests.logs.traces.test_layouts` writes this page.
+
+"""
 
 
 def test_the_page_lists_every_layout_as_it_is_declared() -> None:
-    assert DOCS_PAGE.read_text(encoding="utf-8").partition(_MARK)[2] == _make_parts(), (
-        "write the layouts into docs/traces/tool_outputs.md: python -m tests.logs.traces.test_layouts"
+    assert DOCS_PAGE.read_text(encoding="utf-8") == _TITLE + _make_parts(), (
+        "write the layouts into docs/reference/tool_layouts.md: python -m tests.logs.traces.test_layouts"
     )
 
 
 if __name__ == "__main__":
-    kept = DOCS_PAGE.read_text(encoding="utf-8").partition(_MARK)[0]
-    DOCS_PAGE.write_text(kept + _MARK + _make_parts(), encoding="utf-8")
+    DOCS_PAGE.write_text(_TITLE + _make_parts(), encoding="utf-8")
     print(f"{DOCS_PAGE} written", file=sys.stderr)
