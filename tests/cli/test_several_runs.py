@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import goodgain as gg
+from goodgain.cli.named_runs import find_single_runs
 from goodgain.cli.program import program
-from goodgain.cli.shared_options import find_single_runs
 from tests.support.command import run_command
 from tests.support.tables import ROOT
 

@@ -23,6 +23,7 @@ from goodgain.analysis.reporting.report import FORMATS, choose_format, write_rep
 from goodgain.cli import shared_options as shared
 from goodgain.cli.evaluate_command import check_lines, exit_if_failed, junit_option, require_option
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
+from goodgain.cli.named_runs import find_files, find_systems
 from goodgain.cli.printed_tables import find_table_width, format_signature, open_console, print_frame, write_output
 from goodgain.counting.results_of_systems import read_results_of
 from goodgain.errors import InputError, without_notices
@@ -113,116 +114,126 @@ _gate_options = shared.join_options(
 @shared.full_option
 @shared.declared_option("order")
 @shared.reading_options
-def compare(given: shared.Given) -> None:
+def compare(options: shared.Options) -> None:
     """Compare two or more runs on any measures, with tests, and say which run is better.
 
     QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
     system: the values of these runs are averaged query by query.
     """
-    if len(given.iterations or ()) == 1:
-        (given.iterations,) = given.iterations
-    gate, output = [given.junit, given.comment, given.write_baseline], given.output
-    inputs = [given.qrels or None, given.baseline_file, given.groups, given.outcomes, given.queries, given.lengths]
-    inputs += [*(given.results or ()), *(given.costs or ()), *shared.find_files(given.runs)]
-    shared.check_outputs([given.plot, output.path, *gate], inputs)
-    solved = () if given.outcomes is None else read_outcomes(given.outcomes).columns[2:]
-    lines = [parse_requirement(text, rel=given.rel, outcomes=solved) for text in given.required]
-    wanted = [*given.measures, *(line.measure for line in lines if not isinstance(line.measure, str))]
-    if lines and not wanted and given.baseline_file is None:  # all lines are on outcomes or searched queries
-        wanted = [NumIter]
-    if not wanted and not given.no_labels:
-        raise InputError("no measure was named; name some with -m, such as -m 'nDCG@10 SRE@3 SRR'")
-    _check_tables(given, wanted or list_measures_without_labels(shared.list_tables(given)))
-    questions = {} if given.queries is None else read_questions(given.queries)
-    brief = output.form == "table" and not given.full
-    with notices_after_output(full=not brief):
-        x = shared.make_experiment(given)
-        read_results_of(x.systems, given.results)  # raises errors in results before anything is written
-        if given.write_baseline is not None and given.baseline_file is None and len(x.systems) == 1:
-            changes_values = x.options["bounds"] or x.options["incomplete"] != "keep"
-            others = (given.required, given.junit, given.comment, given.plot, given.groups, given.baseline)
-            if changes_values or any(others):
-                raise InputError(
-                    "with one run, compare only writes a baseline file. Leave out --require, --junit, --comment, --plot, --groups, "
-                    "--baseline, --bounds and --incomplete, or check one run with goodgain evaluate --require"
-                )
-            _write_one(x, wanted, given)
+    if options.iterations is not None and len(options.iterations) == 1:
+        (options.iterations,) = options.iterations
+    output = options.output
+    _check_files(options)
+    outcome_names = () if options.outcomes is None else read_outcomes(options.outcomes).columns[2:]
+    lines = [parse_requirement(text, rel=options.rel, outcomes=outcome_names) for text in options.required]
+    measures = _choose_measures(options, lines)
+    _check_tables(options, measures or list_measures_without_labels(shared.list_tables(options)))
+    questions = {} if options.queries is None else read_questions(options.queries)
+
+    is_brief = output.form == "table" and not options.full
+    with notices_after_output(full=not is_brief):
+        experiment = shared.make_experiment(options)
+        systems = experiment.systems
+        read_results_of(systems, options.results)  # raises errors in results before anything is written
+        if options.write_baseline is not None and options.baseline_file is None and len(systems) == 1:
+            _check_only_baseline(experiment, options)
+            _write_baseline_of_one_run(experiment, measures, options)
             return
-        base = given.baseline or (None if given.baseline_file else _find_baseline(lines, x.systems, given.against))
-        own = ("against", "iterations", "groups", "outcomes", "baseline_file", "pass_k", "detect")
-        with show_progress():
-            settings = {name: getattr(given, name) for name in own}
-            comparison = x.compare(wanted or None, baseline=base, require=lines, **settings)
-        if not brief:
+
+        comparison = _compare(experiment, measures, lines, options)
+        if not is_brief:
             shared.say(f"signature: {format_signature(comparison.signature)}")
-        intervals = given.intervals or given.full
-        layout = Layout(given.places, given.rows, given.spreadsheet, given.caption, given.label, intervals=intervals)
-        _print_comparison(comparison, output, layout, brief=brief)
+        _print_comparison(comparison, output, _choose_layout(options), is_brief=is_brief)
         if output.form != "table":
             for sentence in list_unknown(comparison):
                 shared.say(sentence)
-        if given.plot is not None:
-            write_picture(draw_comparison(comparison, questions), given.plot)
-            shared.say(f"picture: {given.plot}")
-    outcomes = check_lines(comparison, lines, given)
-    if given.comment is not None:
-        comment = _write_comment(x, comparison, outcomes, given, questions)
-        write_output(comment, shared.Output("markdown", given.comment))
-    if given.write_baseline is not None:
-        comparison.write_baseline(given.write_baseline, given.baseline or x.systems[0])
-        shared.say(f"written: {given.write_baseline}")
+        if options.plot is not None:
+            write_picture(draw_comparison(comparison, questions), options.plot)
+            shared.say(f"picture: {options.plot}")
+
+    outcomes = check_lines(comparison, lines, options)
+    if options.comment is not None:
+        comment = _write_comment(experiment, comparison, outcomes, options, questions)
+        write_output(comment, shared.Output("markdown", options.comment))
+    if options.write_baseline is not None:
+        comparison.write_baseline(options.write_baseline, options.baseline or systems[0])
+        shared.say(f"written: {options.write_baseline}")
     exit_if_failed(outcomes)
 
 
-def _check_tables(given: shared.Given, measures: Sequence[Any]) -> None:
-    asked = {"--results": given.results, "--costs": given.costs, "--queries": None if given.plot else given.queries}
-    asked |= {f"--{one.table}": None for one in parse_measures(measures) if isinstance(one, SessionMeasure)}
-    named = [name for name, of in asked.items() if of]
-    if named and given.comment is None:
-        told = f"{named[0]} is for --comment, and no measure needs it"
-        raise InputError(f"{told}. Give --comment FILE too, or leave out {named[0]}.")
-    if (given.results or given.costs) and any(len(of) > 1 for of in shared.find_systems(given.runs).values()):
+def _check_files(options: shared.Options) -> None:
+    outputs = [options.plot, options.output.path, options.junit, options.comment, options.write_baseline]
+    names = ("baseline_file", "groups", "outcomes", "queries", "lengths")
+    tables = [options.qrels or None, *(getattr(options, name) for name in names)]
+    tables += [*(options.results or ()), *(options.costs or ())]
+    shared.check_outputs(outputs, [*tables, *find_files(options.runs)])
+
+
+def _choose_measures(options: shared.Options, lines: Sequence[Requirement]) -> list[Any]:
+    """Return the named measures and those of required lines. Without labels the list may be empty: all that need none."""
+    measures = [*options.measures, *(line.measure for line in lines if not isinstance(line.measure, str))]
+    if measures:
+        return measures
+    if lines and options.baseline_file is None:  # all lines are on outcomes or searched queries
+        return [NumIter]
+    if not options.no_labels:
+        raise InputError("no measure was named; name some with -m, such as -m 'nDCG@10 SRE@3 SRR'")
+    return []
+
+
+def _check_tables(options: shared.Options, measures: Sequence[Any]) -> None:
+    """Raise `InputError` for a table that nothing needs, or that does not fit several runs of a system."""
+    tables = {"--results": options.results, "--costs": options.costs}
+    if not options.plot:
+        tables["--queries"] = options.queries
+    for measure in parse_measures(measures):
+        if isinstance(measure, SessionMeasure):
+            tables.pop(f"--{measure.table}", None)
+    unneeded = [option for option, table in tables.items() if table]
+    if unneeded and options.comment is None:
+        option = unneeded[0]
         raise InputError(
-            "--results and --costs need a single run of each system. Give one run each, or leave them out."
+            f"{option} is for --comment, and no measure needs it. Give --comment FILE too, or leave out {option}."
+        )
+
+    if options.results or options.costs:
+        runs_of_systems = find_systems(options.runs).values()
+        if any(len(runs) > 1 for runs in runs_of_systems):
+            raise InputError(
+                "--results and --costs need a single run of each system. Give one run each, or leave them out."
+            )
+
+
+def _check_only_baseline(experiment: Experiment, options: shared.Options) -> None:
+    changes_values = experiment.options["bounds"] or experiment.options["incomplete"] != "keep"
+    names = ("required", "junit", "comment", "plot", "groups", "baseline")
+    if changes_values or any(getattr(options, name) for name in names):
+        raise InputError(
+            "with one run, compare only writes a baseline file. Leave out --require, --junit, --comment, --plot, --groups, "
+            "--baseline, --bounds and --incomplete, or check one run with goodgain evaluate --require"
         )
 
 
-def _write_comment(
-    x: Experiment, comparison: Comparison, outcomes: list[Outcome], given: shared.Given, questions: dict[str, str]
-) -> str:
-    measure, system, against, has_causes = choose_change(comparison, outcomes)
-    explanation, results = None, given.results
-    if has_causes and against in x.systems:
-        if results and len(results) > 1:  # one file per system
-            of_each = dict(zip(x.systems, results, strict=True))
-            results = [of_each[against], of_each[system]]
-        with without_notices():  # the comparison has given them
-            explanation = x.explain(against, system, measure, results=results, outcomes=given.outcomes)
-    spend = x.spend(given.costs) if given.costs else None
-    return write_comment(comparison, outcomes, explanation, questions=questions, spend=spend)
-
-
-def _print_comparison(comparison: Comparison, output: shared.Output, layout: Layout, *, brief: bool) -> None:
-    if output.form == "table":
-        console = open_console(sys.stdout)
-        if brief:
-            drawn = render_briefly(comparison, find_table_width(console), layout)
-        else:
-            drawn = render_on_terminal(comparison, ANY_WIDTH, layout)
-        print_drawn(console, [*drawn])
-    elif output.form in COMPARISON_FORMS:
-        write_output(comparison.to_text(output.form, **layout._asdict()), output)
-    else:
-        print_frame(stack_groups(comparison), output)
-
-
-def _write_one(x: Experiment, measures: list[Any], given: shared.Given) -> None:
-    asked = add_counts(add_fixed_iterations(parse_measures(measures, rel=given.rel), given.iterations))
-    ((name, scores),) = x.score_systems(asked).items()
-    outcomes = None if given.outcomes is None else read_outcomes(given.outcomes)
-    write_baseline(leave_out_empty(scores, asked), given.write_baseline, system=name, outcomes=outcomes)
+def _write_baseline_of_one_run(experiment: Experiment, measures: list[Any], options: shared.Options) -> None:
+    parsed = parse_measures(measures, rel=options.rel)
+    parsed = add_counts(add_fixed_iterations(parsed, options.iterations))
+    ((name, scores),) = experiment.score_systems(parsed).items()
+    outcomes = None if options.outcomes is None else read_outcomes(options.outcomes)
+    write_baseline(leave_out_empty(scores, parsed), options.write_baseline, system=name, outcomes=outcomes)
     shared.say(f"signature: {format_signature(scores.signature)}")
-    shared.say(f"written: {given.write_baseline}")
+    shared.say(f"written: {options.write_baseline}")
+
+
+def _compare(
+    experiment: Experiment, measures: list[Any], lines: Sequence[Requirement], options: shared.Options
+) -> Comparison:
+    baseline = options.baseline
+    if not baseline and not options.baseline_file:
+        baseline = _find_baseline(lines, experiment.systems, options.against)
+    names = ("against", "iterations", "groups", "outcomes", "baseline_file", "pass_k", "detect")
+    settings = {name: getattr(options, name) for name in names}
+    with show_progress():
+        return experiment.compare(measures or None, baseline=baseline or None, require=lines, **settings)
 
 
 def _find_baseline(lines: Sequence[Requirement], names: Sequence[str], against: str | None) -> str | None:
@@ -234,6 +245,52 @@ def _find_baseline(lines: Sequence[Requirement], names: Sequence[str], against: 
             "number"
         )
     return baseline
+
+
+def _choose_layout(options: shared.Options) -> Layout:
+    return Layout(
+        options.places,
+        options.rows,
+        options.spreadsheet,
+        options.caption,
+        options.label,
+        intervals=options.intervals or options.full,
+    )
+
+
+def _print_comparison(comparison: Comparison, output: shared.Output, layout: Layout, *, is_brief: bool) -> None:
+    if output.form == "table":
+        console = open_console(sys.stdout)
+        if is_brief:
+            drawn = render_briefly(comparison, find_table_width(console), layout)
+        else:
+            drawn = render_on_terminal(comparison, ANY_WIDTH, layout)
+        print_drawn(console, [*drawn])
+    elif output.form in COMPARISON_FORMS:
+        write_output(comparison.to_text(output.form, **layout._asdict()), output)
+    else:
+        print_frame(stack_groups(comparison), output)
+
+
+def _write_comment(
+    experiment: Experiment,
+    comparison: Comparison,
+    outcomes: list[Outcome],
+    options: shared.Options,
+    questions: dict[str, str],
+) -> str:
+    measure, system, against, has_causes = choose_change(comparison, outcomes)
+    explanation = None
+    if has_causes and against in experiment.systems:
+        results = options.results
+        if results and len(results) > 1:  # one file per system
+            results_of = dict(zip(experiment.systems, results, strict=True))
+            results = [results_of[against], results_of[system]]
+        with without_notices():  # the comparison has given them
+            explanation = experiment.explain(against, system, measure, results=results, outcomes=options.outcomes)
+
+    spend = experiment.spend(options.costs) if options.costs else None
+    return write_comment(comparison, outcomes, explanation, questions=questions, spend=spend)
 
 
 @shared.command(
@@ -267,23 +324,28 @@ def _find_baseline(lines: Sequence[Requirement], names: Sequence[str], against: 
 @shared.spreadsheet_option
 @shared.declared_options("order", "provider")
 @shared.reading_options
-def report(given: shared.Given) -> None:
+def report(options: shared.Options) -> None:
     """Write a report page: which system is better, where, why, and whether by more than chance.
 
     QRELS and RUN are as in compare. All systems are compared with the first RUN. A single RUN is shown without a comparison. The
     page is one file and needs no network. A report in CSV has a row for each query, measure and system.
     """
-    path = given.output or (Path("report.html") if given.form in (None, "html") else None)
-    found = choose_format(path or Path(), given.form)
-    tables = ("queries", "uses", "groups", "results", "costs", "lengths", "outcomes")
-    beside: dict[str, Any] = {name: getattr(given, name) for name in tables}
-    singles = [given.qrels or None, given.queries, given.uses, given.groups, given.lengths, given.outcomes]
-    inputs = [*shared.find_files(given.runs), *singles, *(given.results or ()), *(given.costs or ())]
-    shared.check_outputs([path], inputs)
+    path = options.output
+    if path is None and options.form in (None, "html"):
+        path = Path("report.html")
+    form = choose_format(path or Path(), options.form)
+
+    names = ("queries", "uses", "groups", "lengths", "outcomes")
+    tables: dict[str, Any] = {name: getattr(options, name) for name in (*names, "results", "costs")}
+    inputs = [options.qrels or None, *(tables[name] for name in names)]
+    inputs += [*(options.results or ()), *(options.costs or ())]
+    shared.check_outputs([path], [*inputs, *find_files(options.runs)])
+
     command = shlex.join(["goodgain", *sys.argv[1:]])
     with notices_after_output(full=True):
-        x = shared.make_experiment(given)
+        experiment = shared.make_experiment(options)
         with show_progress():
-            made = gather_evidence(x, list(given.measures), beside, details=given.details, command=command)
-            text = write_report(made, found, spreadsheet=given.spreadsheet)
-        write_output(text, shared.Output(found, path))
+            settings = {"details": options.details, "command": command}
+            evidence = gather_evidence(experiment, list(options.measures), tables, **settings)
+            text = write_report(evidence, form, spreadsheet=options.spreadsheet)
+        write_output(text, shared.Output(form, path))

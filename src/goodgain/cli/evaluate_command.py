@@ -1,6 +1,7 @@
 """The command `evaluate`, and the checks of --require for `evaluate` and `compare`."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import click
 import ir_measures
@@ -12,6 +13,7 @@ from goodgain.analysis.comparing.required_lines import Requirement, forbids_impr
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import REQUIREMENT_FAILED, notices_after_output, show_progress
+from goodgain.cli.named_runs import find_files, find_systems
 from goodgain.cli.printed_tables import BOUNDS, INTERVAL, Value, print_values, write_output
 from goodgain.cli.scored_queries import print_scored_queries, print_signatures
 from goodgain.errors import InputError, MeasureError, count_of, notice
@@ -81,135 +83,158 @@ junit_option = shared.file_option(
 @shared.declared_option("lengths", "For EU, nEU, TBG and U.")
 @shared.declared_options("missing", "no_good", "order", "seed", "resamples", "alpha")
 @shared.reading_options
-def evaluate(given: shared.Given) -> None:
+def evaluate(options: shared.Options) -> None:
     """Score one or more runs on measures of goodgain and ir_measures.
 
     QRELS is a file or an ir_datasets id. RUN is a file: TREC text with the iteration in column 2, Parquet, Arrow, JSON or
     JSON Lines. NAME=a.run,b.run and NAME='a.*.run' are several runs of one system: their values are averaged query by query.
     MEASURE is a name such as nDCG@10, SRE@3, CG@1-3 or "CG SRR"; see goodgain measures. With several RUN, give measures with -m.
     """
-    _check_combination(given)
-    named, arguments = bool(given.measures), given.arguments
-    given.runs = arguments if named else arguments[:1]
-    lines = [parse_requirement(text, rel=given.rel) for text in given.required]
-    if not named and len(arguments) < 2 and not lines and not given.no_labels:
+    _check_combination(options)
+    has_named_runs = bool(options.measures)  # else only the first argument is a run
+    options.runs = options.arguments if has_named_runs else options.arguments[:1]
+    lines = [parse_requirement(text, rel=options.rel) for text in options.required]
+    measures = _parse_measures(options, lines)
+    _check_files(options)
+
+    is_brief = options.output.form == "table" and not options.full
+    with notices_after_output(full=not is_brief):
+        names = [*find_systems(options.runs)]
+        scoring = shared.make_scoring(options, replicates=options.human is None)
+        with show_progress():
+            scores_of_runs = scoring.score_systems(measures, groups=options.groups, interval=options.interval)
+            scores = dict(zip(names, scores_of_runs.values(), strict=True))
+
+        if options.human is not None:
+            values = _list_corrected_means(scoring, names, options.human, measures)
+        else:
+            values = _list_values(scoring, scores, measures, options)
+        interval = _describe_interval(scores, options)
+        print_values(values, options, by_query=options.by_query, named=has_named_runs, interval=interval)
+
+    print_scored_queries(scores)
+    if not is_brief:
+        print_signatures(scores, None if options.mean == MEANS[0] else options.mean)
+    if options.no_labels:
+        shared.say(describe_unknown(scoring.next_step, len(scores)))
+    exit_if_failed(check_lines(scores, lines, options))
+
+
+def _parse_measures(options: shared.Options, lines: Sequence[Requirement]) -> list[ir_measures.Measure]:
+    """Return the named measures and those of required lines; measures that fit the input if there are none."""
+    names = options.measures or options.arguments[1:]
+    if not names and not lines and not options.no_labels:
         raise click.UsageError("Missing argument 'MEASURE...': name measures after RUN, or before RUN with -m.")
+
+    measures = [*names, *(line.measure for line in lines if not isinstance(line.measure, str))]
+    if not measures and options.no_labels and not lines:
+        measures = list_measures_without_labels(shared.list_tables(options))
     try:
-        of_lines = [line.measure for line in lines if not isinstance(line.measure, str)]
-        named_measures = [*(given.measures or arguments[1:]), *of_lines]
-        defaults = (
-            [NumIter] if lines or not given.no_labels else list_measures_without_labels(shared.list_tables(given))
-        )
-        asked = parse_measures(named_measures or defaults, rel=given.rel)
+        return parse_measures(measures or [NumIter], rel=options.rel)
     except MeasureError:
-        files = [] if named else [name for name in arguments[1:] if exists(name)]
+        files = [] if options.measures else [name for name in names if exists(name)]
         if not files:
             raise
         raise InputError(
             f"{files[0]} is a file, but a measure is expected here. To score several runs, name measures with -m"
         ) from None
-    singles = [given.qrels or None, given.human, given.results, given.lengths]
-    inputs = [*singles, *(given.costs or ()), *shared.find_files(given.runs)]
-    shared.check_outputs([given.output.path, given.junit], inputs)
-    brief = given.output.form == "table" and not given.full
-    with notices_after_output(full=not brief):
-        names = [*shared.find_systems(given.runs)]
-        x = shared.make_scoring(given, replicates=given.human is None)
-        with show_progress():
-            found = x.score_systems(asked, groups=given.groups, interval=given.interval)
-            scores = dict(zip(names, found.values(), strict=True))
-        if given.human is not None:
-            values = _list_corrected_means(x, names, given.human, asked)
-        else:
-            grouped = None if given.groups is None else read_groups(given.groups, x.opened.qrels.query_ids)
-            values = [
-                *(_list_values_by_query(scores, grouped) if given.by_query else ()),
-                *(() if grouped is None else _list_values_by_group(scores)),
-                *(() if given.no_summary else _list_means(scores, asked, given)),
-            ]
-        methods = dict.fromkeys(of.signature["interval"] for of in scores.values() if "interval" in of.signature)
-        told = f"the {format_level(1 - given.alpha)} interval of the mean, {'; '.join(map(name_methods, methods))}"
-        if given.human is not None:
-            told = "the 95 % interval of the mean, corrected by people's labels"
-        print_values(values, given, by_query=given.by_query, named=named, interval=told)
-    print_scored_queries(scores)
-    if not brief:
-        print_signatures(scores, None if given.mean == MEANS[0] else given.mean)
-    if given.no_labels:
-        shared.say(describe_unknown(x.next_step, len(scores)))
-    exit_if_failed(check_lines(scores, lines, given))
 
 
-def _check_combination(given: shared.Given) -> None:
-    if given.no_labels and given.human is not None:
+def _check_files(options: shared.Options) -> None:
+    tables = [options.qrels or None, options.human, options.results, options.lengths, *(options.costs or ())]
+    shared.check_outputs([options.output.path, options.junit], [*tables, *find_files(options.runs)])
+
+
+def _check_combination(options: shared.Options) -> None:
+    if options.no_labels and options.human is not None:
         raise InputError(
             "--human corrects a model's labels, and with --no-labels there are none. Leave out one of them"
         )
-    is_other_mean = given.mean != MEANS[0]
-    is_changed = given.by_query or given.bounds or is_other_mean or given.groups
-    if given.no_summary and not given.by_query:
+    is_other_mean = options.mean != MEANS[0]
+    is_changed = options.by_query or options.bounds or is_other_mean or options.groups
+    if options.no_summary and not options.by_query:
         raise InputError("--no-summary (-n) without --by-query (-q) leaves nothing to print; give both, or neither")
-    if given.bounds and is_other_mean:
-        raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {given.mean}")
-    if given.required and is_other_mean:
-        raise InputError(f"--require checks arithmetic means; leave out --mean {given.mean}")
-    if given.groups and (given.bounds or is_other_mean):
+    if options.bounds and is_other_mean:
+        raise InputError(f"--bounds works only with the arithmetic mean; leave out --mean {options.mean}")
+    if options.required and is_other_mean:
+        raise InputError(f"--require checks arithmetic means; leave out --mean {options.mean}")
+    if options.groups and (options.bounds or is_other_mean):
         raise InputError("--groups prints arithmetic means without bounds; leave out --bounds and --mean")
-    if given.human is not None and (is_changed or given.order != "seen" or given.required):
+    if options.human is not None and (is_changed or options.order != "seen" or options.required):
         left_out = "-q, --bounds, --mean, --order, --groups and --require"
         raise InputError(f"--human corrects arithmetic means. Leave out {left_out}")
-    if given.interval and (is_changed or given.human is not None):
+    if options.interval and (is_changed or options.human is not None):
         left_out = "-q, --bounds, --mean, --groups and --human"
         raise InputError(f"--interval works only with arithmetic means over all queries. Leave out {left_out}")
 
 
-def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None) -> list[Value]:
-    names: dict[str, str] = {}
+def _list_values(
+    scoring: Scoring, scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], options: shared.Options
+) -> list[Value]:
+    groups = None
+    if options.groups is not None:
+        groups = read_groups(options.groups, scoring.opened.qrels.query_ids)
+
+    values: list[Value] = []
+    if options.by_query:
+        values += _list_values_by_query(scores, groups)
     if groups is not None:
-        names = dict(groups.group_by("query_id").agg(pl.col("group").str.join(", ")).iter_rows())
-    found = [
-        Value(query_id, measure, system, value, ends=dict(zip(BOUNDS, ends, strict=False)), group=names.get(query_id))
-        for system, of in scores.items()
-        for query_id, measure, value, *ends in of.per_query.iter_rows()
-    ]
-    return sorted(found, key=lambda value: count_in_order(str(value.query_id)))  # a stable sort
+        values += _list_values_by_group(scores)
+    if not options.no_summary:
+        values += _list_means(scores, measures, options)
+    return values
+
+
+def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None) -> list[Value]:
+    group_of: dict[str, str] = {}
+    if groups is not None:
+        group_of = dict(groups.group_by("query_id").agg(pl.col("group").str.join(", ")).iter_rows())
+
+    values = []
+    for system, system_scores in scores.items():
+        for query_id, measure, value, *bounds in system_scores.per_query.iter_rows():
+            ends = dict(zip(BOUNDS, bounds, strict=False))
+            values.append(Value(query_id, measure, system, value, ends=ends, group=group_of.get(query_id)))
+    return sorted(values, key=lambda value: count_in_order(str(value.query_id)))  # a stable sort
 
 
 def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
-    found = [
-        Value(None, measure, system, value, queries, group=group)
-        for system, of in scores.items()
-        if of.by_group is not None
-        for group, measure, queries, value in of.by_group.iter_rows()
-    ]
-    return sorted(found, key=lambda value: count_in_order(str(value.group)))
+    values = []
+    for system, system_scores in scores.items():
+        if system_scores.by_group is not None:
+            for group, measure, queries, mean in system_scores.by_group.iter_rows():
+                values.append(Value(None, measure, system, mean, queries, group=group))
+    return sorted(values, key=lambda value: count_in_order(str(value.group)))
 
 
 def _list_means(
-    scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], given: shared.Given
+    scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], options: shared.Options
 ) -> Iterator[Value]:
-    for system, of in scores.items():
-        means = of.mean(how=given.mean)
-        names, ends = (BOUNDS, of.bounds) if given.bounds else (INTERVAL, of.intervals)
+    for system, system_scores in scores.items():
+        means = system_scores.mean(how=options.mean)
+        names = BOUNDS if options.bounds else INTERVAL
+        ends_of_measure = system_scores.bounds if options.bounds else system_scores.intervals
         for measure in measures:
             name = str(measure)
-            queries = of.num_queries[name] if find_null_rule(measure) else None
-            shown = {} if ends is None else dict(zip(names, ends[name] or (None, None), strict=True))
-            yield Value(None, name, system, means[name], queries, shown)
+            queries = system_scores.num_queries[name] if find_null_rule(measure) else None
+            ends = {}
+            if ends_of_measure is not None:
+                ends = dict(zip(names, ends_of_measure[name] or (None, None), strict=True))
+            yield Value(None, name, system, means[name], queries, ends)
 
 
 def _list_corrected_means(
-    x: Scoring, names: Sequence[str], human: str, measures: Sequence[ir_measures.Measure]
+    scoring: Scoring, names: Sequence[str], human: str, measures: Sequence[ir_measures.Measure]
 ) -> list[Value]:
-    averaged = [measure for measure in measures if not isinstance(measure.aggregator(), ir_measures.SumAgg)]
-    if len(averaged) < len(measures):
-        shown = ", ".join(str(measure) for measure in measures if measure not in averaged)
-        shared.say(f"{shown}: a sum over queries, left out of the corrected means")
-    if not averaged:
+    sums = [measure for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
+    averages = [measure for measure in measures if measure not in sums]
+    if sums:
+        shared.say(f"{', '.join(map(str, sums))}: a sum over queries, left out of the corrected means")
+    if not averages:
         raise InputError("--human corrects means, but all named measures are sums. Name a measure that is a mean")
     from goodgain.experiments.corrected_means import correct_means
 
-    estimates = dict(zip(names, correct_means(x, human, averaged).values(), strict=True))
+    estimates = dict(zip(names, correct_means(scoring, human, averages).values(), strict=True))
     values = []
     for system, by_measure in estimates.items():
         for measure, estimate in by_measure.items():
@@ -220,24 +245,34 @@ def _list_corrected_means(
     return values
 
 
+def _describe_interval(scores: Mapping[str, Scores], options: shared.Options) -> str:
+    if options.human is not None:
+        return "the 95 % interval of the mean, corrected by people's labels"
+    signatures = [system_scores.signature for system_scores in scores.values()]
+    methods = dict.fromkeys(signature["interval"] for signature in signatures if "interval" in signature)
+    return f"the {format_level(1 - options.alpha)} interval of the mean, {'; '.join(map(name_methods, methods))}"
+
+
 def check_lines(
-    found: Comparison | Mapping[str, Scores], lines: Sequence[Requirement], given: shared.Given
+    results: Comparison | Mapping[str, Scores], lines: Sequence[Requirement], options: shared.Options
 ) -> list[Outcome]:
     """Check each requirement of --require. Print the outcomes on stderr, write JUnit XML if asked, and return the outcomes."""
     for line in lines:
         if forbids_improvement(line):
             better = "lower" if line.sign.startswith(">") else "higher"
-            told = f"{line.measure} is better when {better}"
-            notice("line_against_better", f"{line.text!r} fails if a system is better than the baseline: {told}")
-    outcomes = check_requirements(found, lines, family=given.family)
+            reason = f"{line.measure} is better when {better}"
+            notice("line_against_better", f"{line.text!r} fails if a system is better than the baseline: {reason}")
+
+    outcomes = check_requirements(results, lines, family=options.family)
     for outcome in outcomes:
         shared.say(outcome)
-    if given.junit is not None:
+
+    if options.junit is not None:
         from goodgain.analysis.reporting.gate_reports import write_junit  # takes 25 ms to import
 
-        of_all = [found] if isinstance(found, Comparison) else found.values()
-        notes = dict.fromkeys(note for one in of_all for note in one.notes)
-        write_output(write_junit(outcomes, [*notes]), shared.Output("xml", given.junit))
+        results_with_notes = [results] if isinstance(results, Comparison) else results.values()
+        notes = dict.fromkeys(chain.from_iterable(result.notes for result in results_with_notes))
+        write_output(write_junit(outcomes, [*notes]), shared.Output("xml", options.junit))
     return outcomes
 
 

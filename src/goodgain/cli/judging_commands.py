@@ -9,6 +9,7 @@ import click
 import polars as pl
 
 from goodgain.cli import shared_options as shared
+from goodgain.cli.named_runs import find_files, find_single_runs
 from goodgain.counting.run_opening import open_systems
 from goodgain.errors import InputError, count_of
 from goodgain.files.opening import container
@@ -20,7 +21,7 @@ from goodgain.formats.qrels import load_qrels
 from goodgain.judgments.judging import conclusions_from_model_labels as conclusions
 from goodgain.judgments.judging import documents_to_judge, judge_agreement
 from goodgain.judgments.judging.aggregation import RULES, aggregate, find_disputed
-from goodgain.judgments.judging.grade_table import read_grades
+from goodgain.judgments.judging.grade_table import Grades, read_grades
 from goodgain.judgments.judging.judge_agreement import Agreement
 from goodgain.judgments.judging.judging_page import PAGES, write_judging_page
 from goodgain.judgments.scales import find_scale
@@ -50,41 +51,49 @@ from goodgain.options import DOCUMENTS, READING
 )
 @shared.spreadsheet_option
 @shared.reading_options
-def pool(given: shared.Given) -> None:
+def pool(options: shared.Options) -> None:
     """Write a sheet to fill in: all unjudged documents among the first k results of every iteration, with blank grades.
 
     RUN is as in evaluate. The sheet says how many runs found a document, and the first iteration that found it. A page
     (SHEET.html) shows people one document at a time, without that, and saves their grades as a file for goodgain judge. The
     page works offline and sends nothing.
     """
-    form = documents_to_judge.check_sheet_name(given.output, PAGES)
-    scale = find_scale(given.scale)
-    inputs = [*shared.find_files(given.runs), given.qrels, given.results, given.queries, given.texts]
-    shared.check_outputs([given.output], inputs)
-    reading = {option.name: getattr(given, option.name) for option in (*READING, *DOCUMENTS)}
-    judged, opened = open_systems(given.qrels, shared.find_single_runs(given.runs), **reading)
-    own = ("k", "results", "queries", "texts", "flattened", "sample_queries", "seed", "columns")
-    options = {name: getattr(given, name) for name in own}
-    pooled = documents_to_judge.pool(opened, qrels=judged, urls="keep", **options)  # addresses are joined already
+    form = documents_to_judge.check_sheet_name(options.output, PAGES)
+    scale = find_scale(options.scale)
+    inputs = [*find_files(options.runs), options.qrels, options.results, options.queries, options.texts]
+    shared.check_outputs([options.output], inputs)
+
+    reading = {option.name: getattr(options, option.name) for option in (*READING, *DOCUMENTS)}
+    qrels, systems = open_systems(options.qrels, find_single_runs(options.runs), **reading)
+    names = ("k", "results", "queries", "texts", "flattened", "sample_queries", "seed", "columns")
+    settings = {name: getattr(options, name) for name in names}
+    pooled = documents_to_judge.pool(systems, qrels=qrels, urls="keep", **settings)  # addresses are joined already
+
     if form == "page":
-        page = {"scale": given.scale, "seed": given.seed, "spreadsheet": given.spreadsheet}
-        write_judging_page(pooled, given.output, **page)
+        page = {"scale": options.scale, "seed": options.seed, "spreadsheet": options.spreadsheet}
+        write_judging_page(pooled, options.output, **page)
     else:
-        documents_to_judge.write_sheet(pooled, given.output, spreadsheet=given.spreadsheet, scale=scale)
+        documents_to_judge.write_sheet(pooled, options.output, spreadsheet=options.spreadsheet, scale=scale)
+
     queries = pooled.get_column("query_id").n_unique()
-    shared.say(f"{given.output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
+    shared.say(f"{options.output}: documents to judge: {pooled.height:,}, queries: {queries:,}")
     if form == "page":
-        saved, scale_words = f"{given.output.stem}-NAME.csv", shlex.join(["--scale", given.scale])
-        shared.say(f"Judges open it in a browser and save {saved}: goodgain judge {saved} {scale_words} -o QRELS")
-    if given.sample_queries is not None:
+        file = f"{options.output.stem}-NAME.csv"
+        scale_option = shlex.join(["--scale", options.scale])
+        shared.say(f"Judges open it in a browser and save {file}: goodgain judge {file} {scale_option} -o QRELS")
+    if options.sample_queries is not None:
         shared.say(
             "The queries are in random order. Decide before you judge how many you judge: p holds only for a number fixed before. "
             "If you must stop early, stop after a whole query."
         )
 
 
-def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
-    return {judge: float(weight) for judge, _, weight in (one.rpartition("=") for one in given)} or None
+def _read_weights(texts: Sequence[str]) -> dict[str, float] | None:
+    weights = {}
+    for text in texts:
+        judge, _, weight = text.rpartition("=")
+        weights[judge] = float(weight)
+    return weights or None
 
 
 @shared.command(
@@ -137,7 +146,7 @@ def _read_weights(given: Sequence[str]) -> dict[str, float] | None:
     help="Score 1, 2 or 5+ RUNs with and without a model's grades. Needs --agreement and two GRADES: people's, then the model's.",
 )
 @click.option("-m", "--measure", default="CG@3", help="The measure for --run.")
-def judge(given: shared.Given) -> None:
+def judge(options: shared.Options) -> None:
     """Write one qrels from the grades of several judges.
 
     GRADES are files: CSV, JSON Lines or Parquet with the columns query_id, doc_id, judge, grade; a sheet that goodgain
@@ -145,97 +154,123 @@ def judge(given: shared.Given) -> None:
     RAGElo or autonuggetizer. A file without names of judges counts as one judge, named after the file.
     With --columns or --label each file is read as qrels.
     """
-    agreement, scale, output, disputed = given.agreement, given.scale, given.output, given.disputed
-    grades, is_qrels = given.grades, given.columns or given.label is not None
-    if agreement and scale is None:
-        raise InputError("--agreement needs --scale: agreement by chance depends on the grades that judges could give")
-    if given.names and not agreement:
-        raise InputError("--names needs --agreement. Give both")
-    if output is None and disputed is None and not agreement:
-        raise InputError("give -o QRELS for the labels: only --agreement and --disputed work without it")
-    if given.runs and (not agreement or len(grades) != 2):
-        raise InputError("--run needs --agreement and two files of grades: people's, then the model's")
-    if given.runs and (given.file_labels or is_qrels):
-        raise InputError("--run compares people's and a model's grades. Leave out --file-labels, --columns and --label")
-    systems = shared.find_single_runs(given.runs)
+    files, output, disputed = options.grades, options.output, options.disputed
+    _check_combination(options)
+    systems = find_single_runs(options.runs)
     if disputed is not None:
         documents_to_judge.check_sheet_name(disputed)
-    shared.check_outputs([output, disputed], [*grades, *systems.values()])
-    sources: Any = list(grades)
-    if is_qrels:
-        sources = {str(path): load_qrels(path, columns=given.columns, label=given.label) for path in grades}
-        check_columns_used(given.columns, *sources.values())
-    rule = {name: getattr(given, name) for name in ("how", "scale", "map", "map_first", "file_labels", "weights")}
-    found = read_grades(sources, scale=None if scale is None else find_scale(scale), urls=given.urls)
-    labels = aggregate(found, **rule)
-    is_text = output is not None and container(output) == "text"
-    if is_text:  # TREC text cannot hold null
-        _check_has_labels(labels, grades)
-    if agreement:
-        _print_agreement(judge_agreement.agreement(found, scale=scale, names=given.names, intervals=True))
+    shared.check_outputs([output, disputed], [*files, *systems.values()])
+
+    grades = _read_grades(options)
+    rule = {name: getattr(options, name) for name in ("how", "scale", "map", "map_first", "file_labels", "weights")}
+    labels = aggregate(grades, **rule)
+    if output is not None and container(output) == "text":  # TREC text cannot hold null
+        _check_has_labels(labels, files)
+
+    if options.agreement:
+        agreement = judge_agreement.agreement(grades, scale=options.scale, names=options.names, intervals=True)
+        _print_agreement(agreement)
     if output is not None:
-        of_nuggets = "iteration" in labels.columns
-        if is_text:
-            write_qrels(load_qrels(labels, labels="subtopic" if of_nuggets else None, report_null=False), output)
-        else:
-            write_frame(labels, output)
-        labelled = labels.get_column("relevance").count()
-        shared.say(
-            f"{output}: documents: {labels.height:,}, with a label: {labelled:,}, "
-            f"judges: {found.frame.get_column('judge').n_unique():,}, ties: {labels.get_column('tie').sum():,}"
-        )
-        if of_nuggets:
-            shared.say(f"{output}: column 2 holds the nuggets; read this file with --labels subtopic")
+        _write_labels(labels, output, judges=grades.frame.get_column("judge").n_unique())
     if disputed is not None:
-        sheet = find_disputed(found).with_columns(grade=pl.lit(None, pl.Int64))
+        sheet = find_disputed(grades).with_columns(grade=pl.lit(None, pl.Int64))
         documents_to_judge.write_sheet(sheet, disputed)
         shared.say(f"{disputed}: disputed documents for people to grade: {sheet.height:,}")
-    if given.runs:
-        people, model = (aggregate(path, urls=given.urls, **rule | {"weights": None}) for path in grades)
-        _check_has_labels(people, grades[:1])
-        _check_has_labels(model, grades[1:])
-        _print_conclusions(people, model, systems, given.measure)
+    if options.runs:
+        people, model = (aggregate(path, urls=options.urls, **rule | {"weights": None}) for path in files)
+        _check_has_labels(people, files[:1])
+        _check_has_labels(model, files[1:])
+        _print_conclusions(people, model, systems, options.measure)
+
+
+def _check_combination(options: shared.Options) -> None:
+    if options.agreement and options.scale is None:
+        raise InputError("--agreement needs --scale: agreement by chance depends on the grades that judges could give")
+    if options.names and not options.agreement:
+        raise InputError("--names needs --agreement. Give both")
+    if options.output is None and options.disputed is None and not options.agreement:
+        raise InputError("give -o QRELS for the labels: only --agreement and --disputed work without it")
+
+    if options.runs and (not options.agreement or len(options.grades) != 2):
+        raise InputError("--run needs --agreement and two files of grades: people's, then the model's")
+    if options.runs and (options.file_labels or _has_qrels(options)):
+        raise InputError("--run compares people's and a model's grades. Leave out --file-labels, --columns and --label")
+
+
+def _has_qrels(options: shared.Options) -> bool:
+    """Return whether the files are qrels for sure."""
+    return options.columns or options.label is not None
+
+
+def _read_grades(options: shared.Options) -> Grades:
+    sources: Any = list(options.grades)
+    if _has_qrels(options):
+        sources = {str(path): load_qrels(path, columns=options.columns, label=options.label) for path in options.grades}
+        check_columns_used(options.columns, *sources.values())
+    scale = None if options.scale is None else find_scale(options.scale)
+    return read_grades(sources, scale=scale, urls=options.urls)
+
+
+def _write_labels(labels: pl.DataFrame, output: Path, *, judges: int) -> None:
+    has_nuggets = "iteration" in labels.columns
+    if container(output) == "text":
+        write_qrels(load_qrels(labels, labels="subtopic" if has_nuggets else None, report_null=False), output)
+    else:
+        write_frame(labels, output)
+
+    labelled = labels.get_column("relevance").count()
+    shared.say(
+        f"{output}: documents: {labels.height:,}, with a label: {labelled:,}, "
+        f"judges: {judges:,}, ties: {labels.get_column('tie').sum():,}"
+    )
+    if has_nuggets:
+        shared.say(f"{output}: column 2 holds the nuggets; read this file with --labels subtopic")
 
 
 def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
     if labels.get_column("relevance").is_null().all():
-        has_grades = labels["n_judges"].sum()
-        why = "has a majority; choose another rule with --how" if has_grades else "is filled in; grade some"
-        raise InputError(f"{', '.join(map(str, paths))}: no document has a label, because no grade {why}")
+        has_grades = labels.get_column("n_judges").sum() > 0
+        reason = "has a majority; choose another rule with --how" if has_grades else "is filled in; grade some"
+        raise InputError(f"{', '.join(map(str, paths))}: no document has a label, because no grade {reason}")
 
 
 def _print_agreement(report: Agreement) -> None:
     for number, table in enumerate(report.tables()):
+        is_first = number == 0  # without a header
+        if not is_first:
+            print()
         cells = [[cell.text for cell in row] for row in table.rows]
         rows = pl.DataFrame(cells, schema=dict.fromkeys(table.header, pl.String), orient="row")
-        text = rows.write_csv(separator="\t", include_header=number > 0)  # the first table has no header
-        print("\n" * (number > 0) + text, end="")
+        print(rows.write_csv(separator="\t", include_header=not is_first), end="")
 
 
 def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[str, str], measure: str) -> None:
-
-    def print_estimate(title: str, kind: str, found: conclusions.PoweredEstimate) -> None:
-        print(f"{measure}: {title}", kind, "low", "high", sep="\t")
-        print(
-            f"people, {count_of(found.queries, 'query', 'queries')}",
-            *(f"{value:.4f}" for value in found.human),
-            sep="\t",
-        )
-        both = f"people and {count_of(found.further, 'further query', 'further queries')} of the model, weight {found.weight:.2f}"
-        print(both, *(f"{value:.4f}" for value in found.powered), sep="\t")
-
+    """Print means of one system, also the difference of two, or the orders of more systems by people and the model."""
     print()
-    if len(systems) <= 2:
-        for name, run in systems.items():
-            for found in conclusions.estimate_means(people, model, run, measure).values():
-                print_estimate(name, "mean", found)
-        if len(systems) == 2:
-            difference = conclusions.estimate_difference(people, model, systems, measure)
-            print_estimate(" minus ".join(systems), "difference", difference)
+    if len(systems) > 2:
+        _print_orders(conclusions.compare_orders(people, model, systems, measure))
         return
-    order = conclusions.compare_orders(people, model, systems, measure)
-    print(order.means.write_csv(separator="\t", float_precision=4), end="")
+
+    for name, run in systems.items():
+        for estimate in conclusions.estimate_means(people, model, run, measure).values():
+            _print_estimate(f"{measure}: {name}", "mean", estimate)
+    if len(systems) == 2:
+        difference = conclusions.estimate_difference(people, model, systems, measure)
+        _print_estimate(f"{measure}: {' minus '.join(systems)}", "difference", difference)
+
+
+def _print_estimate(title: str, kind: str, estimate: conclusions.PoweredEstimate) -> None:
+    print(title, kind, "low", "high", sep="\t")
+    queries = count_of(estimate.queries, "query", "queries")
+    print(f"people, {queries}", *(f"{value:.4f}" for value in estimate.human), sep="\t")
+    further = count_of(estimate.further, "further query", "further queries")
+    source = f"people and {further} of the model, weight {estimate.weight:.2f}"
+    print(source, *(f"{value:.4f}" for value in estimate.powered), sep="\t")
+
+
+def _print_orders(orders: conclusions.OrderAgreement) -> None:
+    print(orders.means.write_csv(separator="\t", float_precision=4), end="")
     print("\ncorrelation", "value", "low", "high", sep="\t")
-    for name, interval in order.intervals.items():
-        ends = (getattr(order, name), *(interval or (None, None)))
-        print(name, *(format_cell(value, 4) for value in ends), sep="\t")
+    for name, interval in orders.intervals.items():
+        values = (getattr(orders, name), *(interval or (None, None)))
+        print(name, *(format_cell(value, 4) for value in values), sep="\t")

@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import polars as pl
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import show_progress
+from goodgain.cli.named_runs import find_files, find_single_runs
 from goodgain.errors import InputError, count_of
 from goodgain.files.tables import sort_ids
 from goodgain.files.writing import write_frame
@@ -30,7 +32,7 @@ from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS
 _ASK_ABOVE = 100
 _MILLION = 1_000_000
 #: Prices per million tokens, sent and received.
-_Price = tuple[float, float] | None
+_Price = tuple[float, float]
 #: To estimate the cost: bytes per token, and tokens of an answer without thinking.
 _BYTES_OF_TOKEN, _TOKENS_OF_ANSWER = 4, 60
 #: The most queries to name in the closing lines.
@@ -38,20 +40,25 @@ _NAMED_QUERIES = 5
 
 
 def _parse_headers(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    parts = [value.partition(":") for value in values]
-    if not all(sign and name.strip() for name, sign, _ in parts):
-        raise InputError("--header: write NAME:VALUE, such as X-Title:labels")
-    return {name.strip(): value.strip() for name, _, value in parts}
+    headers = {}
+    for text in values:
+        name, colon, value = text.partition(":")
+        if not colon or not name.strip():
+            raise InputError("--header: write NAME:VALUE, such as X-Title:labels")
+        headers[name.strip()] = value.strip()
+    return headers
 
 
 def _read_object(text: str | None) -> Any:
+    if text is None:
+        return None
     try:
-        found = None if text is None else json.loads(text)
+        fields = json.loads(text)
     except RecursionError:
         raise ValueError from None
-    if not isinstance(found, dict | None):
+    if not isinstance(fields, dict | None):
         raise ValueError
-    return found
+    return fields
 
 
 @shared.command(
@@ -133,116 +140,152 @@ def _read_object(text: str | None) -> Any:
     "--price", type=(float, float), metavar="IN OUT", help="Prices per million tokens, to print expected and real cost."
 )
 @click.option("--yes", is_flag=True, help=f"Send more than {_ASK_ABOVE} calls without confirmation.")
-def label(given: shared.Given) -> None:
+def label(options: shared.Options) -> None:
     """Ask language models to grade every unjudged document from 0 to 4.
 
     SOURCE is a run, results that goodgain convert --results wrote, or a sheet that goodgain pool wrote. `goodgain judge`
     makes qrels from the grades. `goodgain evaluate` reads the grades of one judge directly. A document without an answer
     has no grade, never a 0. The column "status" gives the reason.
     """
-    output, disputed = given.output, given.disputed
+    output, disputed = options.output, options.disputed
     check_results_name(output)
     if disputed is not None:
         check_sheet_name(disputed)
-    named = [given.queries, given.texts, given.results, given.qrels, given.prompt]
-    shared.check_outputs([output, disputed, given.journal], [*shared.find_files(given.sources), *named])
-    budget = Budget(**{name: getattr(given, name) for name in Budget.__dataclass_fields__})
-    key = Key(given.key_variable, given.headers)
-    sources = shared.find_single_runs(given.sources)
-    requests, wanted, systems = model_labels.prepare_job(sources, given.queries, given.model, vars(given))
-    queries, cut = wanted.get_column("query_id").n_unique(), wanted.get_column("cut").sum()
-    shared.say(f"documents: {wanted.height:,}, queries: {queries:,}, texts cut: {cut:,}")
-    with Journal.open(given.journal or output.with_name(f"{output.name}.journal")) as journal:
-        model_labels.warn_of_family(given.model, systems)
-        plan = plan_calls(requests, journal, retry_failed=given.retry is not None)
-        answers = _send(plan, key, journal, budget, given)
+    inputs = [options.queries, options.texts, options.results, options.qrels, options.prompt]
+    shared.check_outputs([output, disputed, options.journal], [*find_files(options.sources), *inputs])
+
+    budget = Budget(**{name: getattr(options, name) for name in Budget.__dataclass_fields__})
+    key = Key(options.key_variable, options.headers)
+    sources = find_single_runs(options.sources)
+    requests, documents, systems = model_labels.prepare_job(sources, options.queries, options.model, vars(options))
+    queries = documents.get_column("query_id").n_unique()
+    cut_texts = documents.get_column("cut").sum()
+    shared.say(f"documents: {documents.height:,}, queries: {queries:,}, texts cut: {cut_texts:,}")
+
+    with Journal.open(options.journal or output.with_name(f"{output.name}.journal")) as journal:
+        model_labels.warn_of_family(options.model, systems)
+        plan = plan_calls(requests, journal, retry_failed=options.retry is not None)
+        answers = _send(plan, key, journal, budget, options)
+
     grades = model_labels.collect_grades(requests, answers, plan.judges)
     write_frame(grades, output)
     model_labels.warn_of_suspicious_grades(grades, requests)
     if disputed is not None:
-        rows = find_disputed(grades).join(wanted, on=["query_id", "doc_id"], how="left")
+        rows = find_disputed(grades).join(documents, on=["query_id", "doc_id"], how="left")
         sheet = rows.select("query_id", "doc_id", "query", "text", grade=pl.lit(None, pl.Int64))
         write_sheet(sheet, disputed)
         shared.say(f"{disputed}: disputed documents for people to grade: {sheet.height:,}")
     _close(grades, output, budget, key, model_labels.find_shortfall(requests, answers))
 
 
-def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, given: shared.Given) -> dict[str, Answer]:
+def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: shared.Options) -> dict[str, Answer]:
     calls = len(plan.to_send)
-    answered = f"answers in the journal: {len(plan.known):,}"
+    answers = f"answers in the journal: {len(plan.known):,}"
     if not calls:
-        shared.say(f"calls: 0; {answered}")
+        shared.say(f"calls: 0; {answers}")
         return plan.known
-    with Endpoint(given.base_url, key, budget, timeout=given.timeout) as endpoint:
-        bytes_sent = sum(request.size for request in plan.to_send)
-        received = sum(request.most_output for request in plan.to_send)
-        shared.say(f"calls: {calls:,}, at most {bytes_sent + received:,} tokens, to {endpoint.host}; {answered}")
-        usual = _add_price(bytes_sent // _BYTES_OF_TOKEN, calls * _TOKENS_OF_ANSWER, given.price)
-        most = _add_price(bytes_sent, received, given.price)
-        cost = f"; cost: about {usual:.4f} without thinking, at most {most:.4f}" if given.price else ""
-        shared.say(f"longest answer: {plan.to_send[0].most_output:,} tokens, thinking included{cost}")
-        if older := model_labels.count_first_answers(plan.to_send, journal):
-            shared.say(f"{older}; --prompt good-gain-1 uses the older answers")
-        if (calls > _ASK_ABOVE or older) and not given.yes:
-            can_ask = sys.stdin.isatty() and sys.stderr.isatty()
-            if not (can_ask and click.confirm("Send them?", err=True)):
-                why = older or f"more than {_ASK_ABOVE} need confirmation"
-                raise InputError(
-                    f"{count_of(calls, 'call was', 'calls were')} not sent: {why}. Give --yes to send them"
-                )
+
+    with Endpoint(options.base_url, key, budget, timeout=options.timeout) as endpoint:
+        most_tokens = sum(request.size + request.most_output for request in plan.to_send)
+        shared.say(f"calls: {calls:,}, at most {most_tokens:,} tokens, to {endpoint.host}; {answers}")
+        shared.say(_describe_longest_answer(plan, options.price))
+        _confirm(plan, journal, is_confirmed=options.yes)
         try:
             with show_progress() as tell:
                 counts: Counter[str] = Counter()
 
                 def report(answer: Answer) -> None:
                     counts["failed" if answer.failed else str(answer.grade)] += 1
-                    told = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
-                    told += f"; tokens: {budget.tokens:,}{_tell_cost(budget, given.price)}"
-                    tell(told, counts.total(), calls)
+                    grades = ", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items()))
+                    spend = f"tokens: {budget.tokens:,}{_describe_cost(budget, options.price)}"
+                    tell(f"{grades}; {spend}", counts.total(), calls)
 
                 return send_calls(plan, endpoint, journal, report)
         finally:
             tokens = f"tokens: {budget.input_tokens:,} sent, {budget.output_tokens:,} received"
-            shared.say(f"calls: {budget.calls:,}, {tokens}{_tell_cost(budget, given.price)}")
+            shared.say(f"calls: {budget.calls:,}, {tokens}{_describe_cost(budget, options.price)}")
 
 
-def _add_price(sent: int, received: int, price: _Price) -> float:
-    of_sent, of_received = price or (0.0, 0.0)
-    return (sent * of_sent + received * of_received) / _MILLION
+def _describe_longest_answer(plan: Plan, price: _Price | None) -> str:
+    longest = plan.to_send[0].most_output
+    sentence = f"longest answer: {longest:,} tokens, thinking included"
+    if price is None:
+        return sentence
+
+    bytes_sent = sum(request.size for request in plan.to_send)
+    usual_output = len(plan.to_send) * _TOKENS_OF_ANSWER
+    most_output = sum(request.most_output for request in plan.to_send)
+    usual = _compute_cost(bytes_sent // _BYTES_OF_TOKEN, usual_output, price)
+    most = _compute_cost(bytes_sent, most_output, price)
+    return f"{sentence}; cost: about {usual:.4f} without thinking, at most {most:.4f}"
 
 
-def _tell_cost(spent: Budget, price: _Price) -> str:
-    return f", cost: {_add_price(spent.input_tokens, spent.output_tokens, price):.4f}" if price else ""
+def _confirm(plan: Plan, journal: Journal, *, is_confirmed: bool) -> None:
+    """Ask before many calls, and before calls that older answers could replace. Raise `InputError` without a yes."""
+    older_answers = model_labels.count_first_answers(plan.to_send, journal)
+    if older_answers:
+        shared.say(f"{older_answers}; --prompt good-gain-1 uses the older answers")
+
+    calls = len(plan.to_send)
+    if is_confirmed or not (older_answers or calls > _ASK_ABOVE):
+        return
+    can_ask = sys.stdin.isatty() and sys.stderr.isatty()
+    if not (can_ask and click.confirm("Send them?", err=True)):
+        reason = older_answers or f"more than {_ASK_ABOVE} need confirmation"
+        raise InputError(f"{count_of(calls, 'call was', 'calls were')} not sent: {reason}. Give --yes to send them")
+
+
+def _describe_cost(budget: Budget, price: _Price | None) -> str:
+    if price is None:
+        return ""
+    return f", cost: {_compute_cost(budget.input_tokens, budget.output_tokens, price):.4f}"
+
+
+def _compute_cost(sent: int, received: int, price: _Price) -> float:
+    price_of_sent, price_of_received = price
+    return (sent * price_of_sent + received * price_of_received) / _MILLION
 
 
 def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key, shortfall: str) -> None:
+    """Print the numbers of grades and of missing grades, and how to go on."""
     missing = grades.filter(pl.col("grade").is_null())
-    told = [
-        f"{kind}: {count:,}"
-        for name, of in (("grade", grades.drop_nulls("grade")), ("status", missing))
-        for kind, count in of.group_by(name).len().sort(name).iter_rows()
-    ]
-    shared.say(f"{output}: {', '.join(told) or 'no documents'}")
+    of_grade = grades.drop_nulls("grade").group_by("grade").len().sort("grade")
+    of_status = missing.group_by("status").len().sort("status")
+    counts = [f"{kind}: {count:,}" for kind, count in (*of_grade.iter_rows(), *of_status.iter_rows())]
+    shared.say(f"{output}: {', '.join(counts) or 'no documents'}")
     if missing.height:
-        counts = missing.group_by("query_id", "status").len().sort("query_id", "status")
-        of_status = pl.format("{} {}", "status", "len").str.join(", ")
-        of_query = counts.group_by("query_id").agg(of_status, missing=pl.col("len").sum())
-        of_query = sort_ids(of_query).sort("missing", descending=True, maintain_order=True)
-        some = [f"{query} ({statuses})" for query, statuses, _ in of_query.head(_NAMED_QUERIES).iter_rows()]
-        more = ", ..." * (of_query.height > _NAMED_QUERIES)
-        shared.say(
-            f"missing grades: {missing.height:,}, in {count_of(of_query.height, 'query', 'queries')}: {', '.join(some)}{more}"
-        )
+        shared.say(_describe_missing(missing))
+
     if isinstance(budget.ended, str):
-        limits = (("calls", budget.max_calls), ("tokens", budget.max_tokens))
-        may = " and ".join(f"{most:,} {name}" for name, most in limits if most is not None)
-        shared.say(f"{budget.ended}. To go on, give the same command: it may spend another {may}")
+        limits = {"calls": budget.max_calls, "tokens": budget.max_tokens}
+        amounts = " and ".join(f"{limit:,} {name}" for name, limit in limits.items() if limit is not None)
+        shared.say(f"{budget.ended}. To go on, give the same command: it may spend another {amounts}")
     elif missing.filter(~pl.col("status").is_in(["no_grade", "no_text", "not_sent"])).height:
-        given = sys.argv[1:]
-        again = [word for place, word in enumerate(given) if "--retry" not in given[max(0, place - 1) : place + 1]]
-        command = shlex.join(["goodgain", *again, "--retry", "failed"])
-        shared.say(f"To go on: {key.hide(command)}")
+        shared.say(f"To go on: {key.hide(_make_retry_command(sys.argv[1:]))}")
+
     if shortfall and not grades.get_column("grade").count():
         raise UnusableError(shortfall)
     if shortfall:
         shared.say(shortfall)
+
+
+def _describe_missing(missing: pl.DataFrame) -> str:
+    counts = missing.group_by("query_id", "status").len().sort("query_id", "status")
+    statuses = pl.format("{} {}", "status", "len").str.join(", ")
+    queries = counts.group_by("query_id").agg(statuses, missing=pl.col("len").sum())
+    queries = sort_ids(queries).sort("missing", descending=True, maintain_order=True)
+
+    examples = [f"{query} ({statuses})" for query, statuses, _ in queries.head(_NAMED_QUERIES).iter_rows()]
+    if queries.height > _NAMED_QUERIES:
+        examples.append("...")
+    place = f"in {count_of(queries.height, 'query', 'queries')}: {', '.join(examples)}"
+    return f"missing grades: {missing.height:,}, {place}"
+
+
+def _make_retry_command(words: Sequence[str]) -> str:
+    """Return the command that sends only failed calls again. `words` are those of this command."""
+    without_retry = []
+    for place, word in enumerate(words):
+        if "--retry" not in words[max(0, place - 1) : place + 1]:  # neither the option nor its value
+            without_retry.append(word)
+    return shlex.join(["goodgain", *without_retry, "--retry", "failed"])

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
-from functools import partial, reduce
+from functools import partial
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import click
 
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import show_progress
+from goodgain.cli.named_runs import split_name
 from goodgain.errors import InputError, count_of
 from goodgain.formats.any_source import exists
 from goodgain.logs.dedup import deduplicate
@@ -35,6 +36,10 @@ _said_options = shared.join_options(
 )
 
 
+def _split_names(_context: click.Context, _option: click.Parameter, lists: tuple[str, ...]) -> list[str] | None:
+    return [name.strip() for names in lists for name in names.split(",")] or None
+
+
 _reading_options = shared.join_options(
     shared.choice_option(
         "--turns",
@@ -50,7 +55,7 @@ _reading_options = shared.join_options(
         "--tools",
         multiple=True,
         metavar="NAME,...",
-        callback=lambda _context, _option, values: [name.strip() for one in values for name in one.split(",")] or None,
+        callback=_split_names,
         help="The tools that search, such as search,lookup. They replace the rule in docs/traces/rules.md. To add to the rule, "
         "write NAME=search for a tool that searches, or NAME=open for a tool that opens documents.",
     ),
@@ -92,7 +97,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     "-o", "--output", metavar="RUN", required=True, help="The run to write; {system} in the name: one run per system."
 )
 @shared.join_options(
-    *(shared.file_option(name, help=f"Also write {what}: .jsonl or .parquet.") for name, what in _OUTPUTS.items())
+    *(shared.file_option(name, help=f"Also write {content}: .jsonl or .parquet.") for name, content in _OUTPUTS.items())
 )
 @shared.file_option(
     "--with",
@@ -129,36 +134,45 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
 @_reading_options
 @click.option("--jobs", type=shared.COUNT, default=1, help="Number of processes.")
 @shared.declared_option("errors")
-def convert(given: shared.Given) -> None:
+def convert(options: shared.Options) -> None:
     """Convert agents' logs to a run.
 
     TRACE is a file, a folder or a pattern; docs/reference/trace_formats.md lists the formats. NAME=TRACE names the system.
     Convert the logs of several systems in one call, so that each document has the same doc_id in all runs. Standard error
     shows which tool calls were counted as searches, and which tools were not. Check this summary once for each new agent.
     """
-    options = vars(given)
-    traces, output, policy = (options.pop(name) for name in ("traces", "output", "policy"))
-    options["deduplicate"] = (
-        None if policy == "none" else partial(deduplicate, **({"policy": policy} if policy else {}))
-    )
-    options["deduplicate_all"] = policy in _POLICIES
+    settings = vars(options)
+    traces, output, policy = (settings.pop(name) for name in ("traces", "output", "policy"))
+    settings["deduplicate_all"] = policy in _POLICIES
+    if policy == "none":
+        settings["deduplicate"] = None
+    elif policy is None:
+        settings["deduplicate"] = deduplicate
+    else:
+        settings["deduplicate"] = partial(deduplicate, policy=policy)
+
     with show_progress() as tell:
-        conversion = convert_traces(_group_traces(traces), output, progress=partial(tell, "reading logs"), **options)
+        progress = partial(tell, "reading logs")
+        conversion = convert_traces(_group_traces(traces), output, progress=progress, **settings)
     shared.say(conversion.summary)
 
 
 def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
-    named: dict[str, list[str]] = {}
-    for name, path in map(shared.split_name, traces):
-        # the shell does not expand a pattern after NAME=
-        found = [path] if exists(path) else sorted(glob(path))  # noqa: PTH207  # any text is a path here
-        named.setdefault(name, []).extend(found or [path])
-    if "" not in named:
-        return named
-    if len(named) > 1:
-        bare = named[""][0]
-        raise InputError(f"{bare}: the other logs name their systems; write NAME={bare}")
-    return named[""]
+    """Return {system: paths}, or the paths if no system has a name."""
+    systems: dict[str, list[str]] = {}
+    for name, path in map(split_name, traces):
+        paths = [path]
+        if not exists(path):  # the shell does not expand a pattern after NAME=
+            paths = sorted(glob(path)) or [path]  # noqa: PTH207  # any text is a path here
+        systems.setdefault(name, []).extend(paths)
+
+    if "" not in systems:
+        return systems
+    without_name = systems[""]
+    if len(systems) > 1:
+        path = without_name[0]
+        raise InputError(f"{path}: the other logs name their systems; write NAME={path}")
+    return without_name
 
 
 @shared.command(
@@ -181,21 +195,25 @@ def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
 @click.option(
     "--each-system", is_flag=True, help="Deduplicate each system separately, not all systems of a query together."
 )
-def dedup(given: shared.Given) -> None:
+def dedup(options: shared.Options) -> None:
     """Find results that are the same document, and write all results with a further column, `document`.
 
     RESULTS is a file written by goodgain convert --results.
     """
-    shared.check_outputs([given.output], [given.results, given.earlier, given.same, given.different])
-    own = {name: getattr(given, name) for name in ("policy", "level", "earlier", "same", "different")}
-    across, trusts = () if given.each_system else ("system",), given.trust_doc_id or None
+    shared.check_outputs([options.output], [options.results, options.earlier, options.same, options.different])
+    settings = {name: getattr(options, name) for name in ("policy", "level", "earlier", "same", "different")}
+    settings["across"] = () if options.each_system else ("system",)
+    settings["trust_doc_id"] = options.trust_doc_id or None
     with show_progress():
-        found = deduplicate(given.results, across=across, trust_doc_id=trusts, **own)
-    explanation = None if given.explain is None else found.explain(given.explain)  # an unknown id ends the command here
-    write_results(found.frame, given.output)
+        deduplication = deduplicate(options.results, **settings)
+
+    explanation = None
+    if options.explain is not None:
+        explanation = deduplication.explain(options.explain)  # an unknown id ends the command here
+    write_results(deduplication.frame, options.output)
     if explanation is not None:
         print(explanation)
-    shared.say(found.summary)
+    shared.say(deduplication.summary)
 
 
 @shared.command(
@@ -216,7 +234,7 @@ def dedup(given: shared.Given) -> None:
 @click.option("--format", default="auto", help="A format of docs/reference/trace_formats.md. auto: detect the format.")
 @_reading_options
 @shared.declared_option("errors")
-def annotate(given: shared.Given) -> None:
+def annotate(options: shared.Options) -> None:
     """Write scores to the server that has the traces: Phoenix or Langfuse.
 
     TRACE is a log of spans that the server exported. The span of each search gets three numbers: new good results,
@@ -227,21 +245,26 @@ def annotate(given: shared.Given) -> None:
     from goodgain.hosts.annotation_table import annotate as tabulate
     from goodgain.judgments.labelling.keys import Key
 
-    server: Any = {"phoenix": phoenix, "langfuse": langfuse}[given.host]
-    own = ("qrels", "traces", "host", "dry_run", "measures", "base_url")
-    options = {name: of for name, of in vars(given).items() if name not in own}
-    table = tabulate(given.qrels, _group_traces(given.traces), " ".join(given.measures), **options)
+    server: Any = {"phoenix": phoenix, "langfuse": langfuse}[options.host]
+    not_of_table = ("qrels", "traces", "host", "dry_run", "measures", "base_url")
+    settings = {name: value for name, value in vars(options).items() if name not in not_of_table}
+    table = tabulate(options.qrels, _group_traces(options.traces), " ".join(options.measures), **settings)
     bodies = server.make_bodies(table)
-    if given.dry_run:
+    if options.dry_run:
         for body in bodies:
             print(json.dumps(body, ensure_ascii=False))
         return
+
     keys = [Key(name) for name in server.KEYS]
-    address = given.base_url or next(filter(None, map(os.environ.get, server.ADDRESSES)), None)
+    addresses = [options.base_url, *map(os.environ.get, server.ADDRESSES)]
+    address = next(filter(None, addresses), None)
 
     def hide(text: str) -> str:
-        return reduce(lambda shown, key: key.hide(shown), keys, text)
+        for key in keys:
+            text = key.hide(text)
+        return text
 
     server.send(bodies, base_url=address, key=":".join(key.value for key in keys), hide=hide)
-    spans, ids = (table.get_column(name).drop_nulls().n_unique() for name in ("span_id", "trace_id"))
-    shared.say(f"{given.host}: annotations: {len(bodies):,}, on {count_of(spans, 'span')} and {count_of(ids, 'trace')}")
+    spans = count_of(table.get_column("span_id").drop_nulls().n_unique(), "span")
+    traces = count_of(table.get_column("trace_id").drop_nulls().n_unique(), "trace")
+    shared.say(f"{options.host}: annotations: {len(bodies):,}, on {spans} and {traces}")

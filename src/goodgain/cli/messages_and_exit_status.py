@@ -25,6 +25,7 @@ from goodgain.errors import (
     Progress,
     collect_notices,
     collect_progress,
+    count_of,
     escape_controls,
     give,
     tell_progress,
@@ -81,51 +82,53 @@ def _explain(error: BaseException) -> tuple[int, str]:
         case OSError() if error.errno == errno.EPIPE:
             return FAILED, ""  # the reader closed the pipe, as `head` does
         case OSError() if error.filename is None:
-            told = f"standard output cannot be written ({error_reason(error)})"
-            return FAILED, f"{told}; write the output to another place"
+            fault = f"standard output cannot be written ({error_reason(error)})"
+            return FAILED, f"{fault}; write the output to another place"
         case OSError():
             return FAILED, f"{str(error.filename)[:200]!r}: {error_reason(error)}; give another place"
         case UnicodeEncodeError():
-            shown = f"{str(error.object)[:200]!r}"
-            return WRONG_INPUT, f"{shown} is not UTF-8 text; write names and arguments in UTF-8"
+            text = f"{str(error.object)[:200]!r}"
+            return WRONG_INPUT, f"{text} is not UTF-8 text; write names and arguments in UTF-8"
         case MemoryError():
-            told = "there is not enough memory for this input"
-            return FAILED, f"{told}; give the process more memory, or split the input"
+            fault = "there is not enough memory for this input"
+            return FAILED, f"{fault}; give the process more memory, or split the input"
         case _:
-            told = _describe_unexpected(error)
-            return FAILED, f"{told}; this is a bug in goodgain: please report it with this line"
+            fault = _describe_unexpected(error)
+            return FAILED, f"{fault}; this is a bug in goodgain: please report it with this line"
 
 
 def _describe_unexpected(error: BaseException) -> str:
+    """Return the error's kind, the first line of its text, and the last line of the package that ran."""
     folder = Path(__file__).parents[1]
-    places = [
-        f"{Path(frame.filename).relative_to(folder)}:{frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(folder)
-    ]
-    text = next(iter(str(error).splitlines()), "")[:200]
-    return f"{type(error).__name__}: {text} (at {places[-1] if places else 'an unknown place'})"
+    place = "an unknown place"
+    for frame in traceback.extract_tb(error.__traceback__):
+        file = Path(frame.filename)
+        if file.is_relative_to(folder):
+            place = f"{file.relative_to(folder)}:{frame.lineno}"
+    lines = str(error).splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0][:200]} (at {place})"
 
 
 @contextmanager
 def _raise_for_signals() -> Iterator[None]:
+    endings = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]  # nohup ignores SIGHUP
+    earlier_handlers = {number: signal.getsignal(number) for number in (*endings, signal.SIGINT)}
 
-    def raise_terminated(number: int, _frame: FrameType | None) -> None:
-        for one in before:
-            signal.signal(one, signal.SIG_IGN)
-        raise _Terminated(signal.Signals(number))
+    def raise_terminated(ending: int, _frame: FrameType | None) -> None:
+        for number in earlier_handlers:
+            signal.signal(number, signal.SIG_IGN)
+        raise _Terminated(signal.Signals(ending))
 
-    handled = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]  # nohup ignores SIGHUP
-    before = {number: signal.getsignal(number) for number in (*handled, signal.SIGINT)}
-    for number in handled:
+    for number in endings:
         signal.signal(number, raise_terminated)
     # The hook that Polars sets on import lets waits and reads continue after Ctrl-C: restore Python's own, or the parent's choice.
-    is_ignored = before[signal.SIGINT] is signal.SIG_IGN
+    is_ignored = earlier_handlers[signal.SIGINT] is signal.SIG_IGN
     signal.signal(signal.SIGINT, signal.SIG_IGN if is_ignored else signal.default_int_handler)
+
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in earlier_handlers.items():
             signal.signal(number, handler)
 
 
@@ -158,17 +161,17 @@ def _open_standard_streams() -> Iterator[None]:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, os.O_RDONLY)  # gets the lowest free number, which is `number`
+
     with ExitStack() as stack:
-        out, err = (
-            stream or stack.enter_context(open(number, "w", closefd=False))
-            for number, stream in ((1, sys.stdout), (2, sys.stderr))
-        )
+        out = sys.stdout or stack.enter_context(open(1, "w", closefd=False))
+        err = sys.stderr or stack.enter_context(open(2, "w", closefd=False))
         for stream in (out, err):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        printed: Any = _EscapedStream(out) if out.isatty() else out
-        said: Any = _EscapedStream(err)
-        with redirect_stdout(printed), redirect_stderr(said):
+
+        safe_out: Any = _EscapedStream(out) if out.isatty() else out
+        safe_err: Any = _EscapedStream(err)
+        with redirect_stdout(safe_out), redirect_stderr(safe_err):
             yield
 
 
@@ -204,18 +207,20 @@ def show_notices() -> None:
 @contextmanager
 def notices_after_output(*, full: bool) -> Iterator[None]:
     """Hold notices back until a command has printed its output. Unless `full`, minor notices are counted, not printed."""
-    given: dict[str, GoodgainNotice] = {}
+    notices: dict[str, GoodgainNotice] = {}
     try:
-        with collect_notices(lambda one: given.update({str(one): one})):
+        with collect_notices(lambda notice: notices.update({str(notice): notice})):
             yield
     finally:
         sys.stdout.flush()
-        minor = [text for text, one in given.items() if one.minor and not full]
-        for text, one in given.items():
-            if text not in minor:
-                warnings.warn(one, stacklevel=2)
-        if minor:
-            print(f"{len(minor)} more notice{'s' * (len(minor) != 1)}: --full", file=sys.stderr)
+        more = 0
+        for notice in notices.values():
+            if notice.minor and not full:
+                more += 1
+            else:
+                warnings.warn(notice, stacklevel=2)
+        if more:
+            print(f"{count_of(more, 'more notice')}: --full", file=sys.stderr)
 
 
 @contextmanager
@@ -232,22 +237,24 @@ def show_progress() -> Iterator[Progress]:
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()
+    columns = [TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn()]
     bar = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
     bar.add_task("working", total=None)
     (task,) = bar.tasks
 
-    def tell(what: str, done: int, total: int | None) -> None:
+    def tell(step: str, done: int, total: int | None) -> None:
         share = f" {done / total:.0%}" if total else ""
-        task.description, task.completed, task.total = escape_controls(what) + share, done, total
+        task.description = escape_controls(step) + share
+        task.completed = done
+        task.total = total
 
-    held: list[GoodgainNotice] = []
+    later_notices: list[GoodgainNotice] = []
 
-    def show_or_hold(given: GoodgainNotice) -> None:
-        if given.kind in _URGENT:
-            bar.console.print(f"notice: {given}", markup=False, highlight=False)
+    def show_or_hold(notice: GoodgainNotice) -> None:
+        if notice.kind in _URGENT:
+            bar.console.print(f"notice: {notice}", markup=False, highlight=False)
         else:
-            held.append(given)
+            later_notices.append(notice)
 
     start = Timer(_AFTER, bar.start)
     start.daemon = True
@@ -259,5 +266,5 @@ def show_progress() -> Iterator[Progress]:
         start.cancel()
         start.join()
         bar.stop()
-        for one in held:
-            give(one)
+        for notice in later_notices:
+            give(notice)

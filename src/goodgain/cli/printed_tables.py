@@ -12,7 +12,7 @@ import polars as pl
 
 from goodgain.analysis.comparing.rendering import format_number
 from goodgain.analysis.comparing.use_of_documents import FUNNEL
-from goodgain.cli.shared_options import Given, Output, say
+from goodgain.cli.shared_options import Options, Output, say
 from goodgain.files.escaping import escape_columns, guard_formulas
 from goodgain.files.tables import Table, write_data, write_shown
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table, print_drawn
@@ -88,14 +88,16 @@ def print_frame(frame: pl.DataFrame, output: Output, *, places: int = -1, spread
     Markdown and LaTeX have floats with `places` decimals; data (CSV, JSON ...) and places=-1 are in full precision.
     """
     if output.form == "table":
-        whole = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
-        with pl.Config(**whole, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
+        no_limits = {"tbl_rows": -1, "tbl_cols": -1, "tbl_width_chars": -1, "fmt_str_lengths": 10_000}
+        with pl.Config(**no_limits, tbl_hide_dataframe_shape=True, tbl_hide_column_data_types=True):  # type: ignore[arg-type]  # options by name
             print(escape_columns(frame))
     elif output.form in ("markdown", "latex"):
-        shown = Table.of_frame(frame, places=None if places < 0 else places)
-        write_output(write_shown(shown, output.form), output)
+        table = Table.of_frame(frame, places=None if places < 0 else places)
+        write_output(write_shown(table, output.form), output)
     else:
-        write_output(write_data(guard_formulas(frame) if spreadsheet else frame, output.form), output)
+        if spreadsheet:
+            frame = guard_formulas(frame)
+        write_output(write_data(frame, output.form), output)
 
 
 def write_output(content: str | bytes, output: Output) -> None:
@@ -112,24 +114,25 @@ def write_output(content: str | bytes, output: Output) -> None:
 
 
 def print_values(
-    values: Sequence[Value], given: Given, *, by_query: bool = False, named: bool = True, interval: str = ""
+    values: Sequence[Value], options: Options, *, by_query: bool = False, named: bool = True, interval: str = ""
 ) -> None:
     """Print values in the given order, or write them to a file.
 
-    JSON, CSV and Parquet have a row per value. In all other forms, `given.rows` says whether the rows are systems or measures.
+    JSON, CSV and Parquet have a row per value. In all other forms, `options.rows` says whether the rows are systems or measures.
     LaTeX by query has a row per query in place of rows of measures, in a table that may take several pages.
     `interval` is a description of the intervals. With `named=False`, the system's name is printed only as
     the name of a row. TSV with measures as rows then has no header, as in ir_measures.
     """
-    rows, places, output = given.rows, given.places, given.output
+    rows, places, output = options.rows, options.places, options.output
     if output.form in ("json", "jsonl", "csv", "parquet"):
-        grouped = any(one.group is not None for one in values)
-        objects = [_list_fields(one, by_query=by_query, grouped=grouped, named=named) for one in values]
+        has_groups = _has_groups(values)
+        objects = [_list_fields(value, by_query=by_query, has_groups=has_groups, named=named) for value in values]
         if output.form == "jsonl":
-            write_output("".join(json.dumps(one, allow_nan=False) + "\n" for one in objects), output)
+            write_output("".join(json.dumps(fields, allow_nan=False) + "\n" for fields in objects), output)
         else:
             print_frame(pl.DataFrame(objects, infer_schema_length=None), output)
         return
+
     is_long = output.form == "latex" and by_query
     if is_long and rows == "measures":
         header, body = _spread_measures(values, named=named)
@@ -137,13 +140,11 @@ def print_values(
         header, body = _arrange(values, rows=rows, by_query=by_query)
         if not named and rows == "measures":
             header[-1] = "value"
+
     if output.form == "tsv":
-        lines = [(*words, *_write_fields(cells, places)) for words, cells in body]
+        lines = [[*words, *_write_fields(cells, places)] for words, cells in body]
         if named or rows == "systems":
-            words, first = body[0]
-            own = zip(header[len(words) :], first, strict=True)
-            names = ([name, *(f"{name} {end}" for end in value.ends)] for name, value in own)
-            lines.insert(0, (*header[: len(words)], *chain(*names)))
+            lines.insert(0, _add_ends(header, body[0]))
         write_output("".join("\t".join(line) + "\n" for line in lines), output)
     elif output.form == "table":
         _print_table(header, body, places, rows=rows, interval=interval)
@@ -151,13 +152,22 @@ def print_values(
         write_output(write_shown(_build_table(header, body, places), output.form, is_long=is_long), output)
 
 
-def _list_fields(one: Value, *, by_query: bool, grouped: bool, named: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {"system": one.system} if named else {}
-    row |= {"group": one.group_or_all} if grouped else {}
-    row |= {"query_id": one.query} if by_query else {}
-    row |= {"measure": one.measure, "value": one.value}
-    row |= {} if one.queries is None else {"queries": one.queries}
-    return row | dict(one.ends)
+def _has_groups(values: Sequence[Value]) -> bool:
+    return any(value.group is not None for value in values)
+
+
+def _list_fields(value: Value, *, by_query: bool, has_groups: bool, named: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    if named:
+        fields["system"] = value.system
+    if has_groups:
+        fields["group"] = value.group_or_all
+    if by_query:
+        fields["query_id"] = value.query
+    fields |= {"measure": value.measure, "value": value.value}
+    if value.queries is not None:
+        fields["queries"] = value.queries
+    return fields | dict(value.ends)
 
 
 #: The words of a row (the query first, if shown) and the values.
@@ -166,34 +176,57 @@ _NO_VALUE = Value(None, "", "", None)
 
 
 def _arrange(values: Sequence[Value], *, rows: str, by_query: bool) -> tuple[list[str], list[_Row]]:
-    name, across = ("measure", "system") if rows == "measures" else ("system", "measure")
-    columns = list(dict.fromkeys(getattr(one, across) for one in values))
-    grouped = any(one.group is not None for one in values)
-    cells: dict[tuple[str | None, str | None, str], dict[str, Value]] = {}
-    for one in values:
-        cells.setdefault((one.query_id, one.group, getattr(one, name)), {})[getattr(one, across)] = one
+    """Return the header and the body of a table whose rows are measures and whose columns are systems, or the other way round."""
+    row_kind, column_kind = ("measure", "system") if rows == "measures" else ("system", "measure")
+    columns = dict.fromkeys(getattr(value, column_kind) for value in values)
+    cells: dict[tuple[str | None, str | None, str], dict[str, Value]] = {}  # row -> column -> value
+    for value in values:
+        row = (value.query_id, value.group, getattr(value, row_kind))
+        cells.setdefault(row, {})[getattr(value, column_kind)] = value
+
+    # columns of words: the query, the group, the measure or the system
+    has_groups = _has_groups(values)
+    header = [row_kind, *columns]
+    if has_groups:
+        header.insert(0, "group")
+    if by_query:
+        header.insert(0, "query")
+
     body = []
-    for (*_, word), of in cells.items():
-        first = next(iter(of.values()))
-        words = [*([first.query] if by_query else []), *([first.group_or_all] if grouped else []), word]
-        body.append((words, [of.get(column, _NO_VALUE) for column in columns]))
-    return [*(["query"] if by_query else []), *(["group"] if grouped else []), name, *columns], body
+    for (*_, word), value_of in cells.items():
+        first = next(iter(value_of.values()))
+        words = [word]
+        if has_groups:
+            words.insert(0, first.group_or_all)
+        if by_query:
+            words.insert(0, first.query)
+        body.append((words, [value_of.get(column, _NO_VALUE) for column in columns]))
+    return header, body
 
 
 def _spread_measures(values: Sequence[Value], *, named: bool) -> tuple[list[str], list[_Row]]:
     """Arrange values in a row per query, or per group of queries, with a column per measure and system."""
-    is_grouped = any(value.group is not None for value in values)
+    has_groups = _has_groups(values)
     headings = dict.fromkeys((value.measure, value.system) for value in values)
     cells: dict[tuple[str, ...], dict[tuple[str, str], Value]] = {}
     for value in values:
-        words: tuple[str, ...] = (value.query, value.group_or_all) if is_grouped else (value.query,)
+        words: tuple[str, ...] = (value.query, value.group_or_all) if has_groups else (value.query,)
         cells.setdefault(words, {})[value.measure, value.system] = value
 
     body = []
     for words, row in cells.items():
         body.append(([*words], [row.get(heading, _NO_VALUE) for heading in headings]))
     columns = [f"{measure} {system}" if named else measure for measure, system in headings]
-    return ["query", *(["group"] if is_grouped else []), *columns], body
+    return ["query", *(["group"] if has_groups else []), *columns], body
+
+
+def _add_ends(header: Sequence[str], row: _Row) -> list[str]:
+    """Return the header with two more names after each column whose values have ends."""
+    words, values = row
+    names = [*header[: len(words)]]
+    for name, value in zip(header[len(words) :], values, strict=True):
+        names += [name, *(f"{name} {end}" for end in value.ends)]
+    return names
 
 
 def _build_table(header: Sequence[str], body: Sequence[_Row], places: int) -> Table:
@@ -207,24 +240,29 @@ def _print_table(header: Sequence[str], body: Sequence[_Row], places: int, *, ro
         body = [([*names[:-1], _add_arrow(names[-1])], values) for names, values in body]
     else:
         header = [*header[:words], *map(_add_arrow, header[words:])]
+
     console = open_console(sys.stdout)
     table = _build_table(header, body, places)
     print_drawn(console, [*draw_table(table, find_table_width(console), by_first=words > 1)])
-    shown = [value for _, values in body for value in values]
-    if any(value.queries is not None for value in shown):
+
+    cells = list(chain.from_iterable(values for _, values in body))
+    if any(value.queries is not None for value in cells):
         print("(n): the mean is over the n queries that have a value.")
-    if any("low" in value.ends for value in shown):
+    if any("low" in value.ends for value in cells):
         print(f"[low, high]: {interval}.")
-    elif any(value.ends for value in shown):
+    elif any(value.ends for value in cells):
         print("[least, most]: the value if all unjudged results have the label 0, or the largest label of the qrels.")
 
 
 def _write_cell(value: Value, places: int) -> str:
     text, *ends = _write_value(value, places)
-    shown = "" if value.queries is None else f" ({value.queries:,})"
-    if ends:
-        shown += f" {ends[0]}" if None in value.ends.values() else f" [{', '.join(ends)}]"
-    return text + shown
+    if value.queries is not None:
+        text += f" ({value.queries:,})"
+    if None in value.ends.values():
+        text += f" {ends[0]}"
+    elif ends:
+        text += f" [{', '.join(ends)}]"
+    return text
 
 
 def _write_value(value: Value, places: int) -> list[str]:
@@ -247,18 +285,20 @@ def print_sparklines(frame: pl.DataFrame, places: int) -> None:
     else:
         last: Any = frame.get_column("iteration").max()
         title = f"Iterations 1 to {last}"
+
     rows = []
-    for of in frame.partition_by("measure", maintain_order=True):
-        top: Any = of.get_column("mean").max()
-        for line in of.partition_by("system", maintain_order=True):
-            system, measure = line.select("system", "measure").row(0)
-            means = line.get_column("mean").to_list()
-            ends = [format_number(mean, places) for mean in (means[0], means[-1])]
-            rows.append([_add_arrow(measure), system, ends[0], draw_sparkline(means, top or 0.0), ends[1]])
-    longest = max(len(curve) for *_, curve, _ in rows)
-    shown = [[*before, curve.ljust(longest), end] for *before, curve, end in rows]
+    for curves in frame.partition_by("measure", maintain_order=True):
+        top: Any = curves.get_column("mean").max()
+        for curve in curves.partition_by("system", maintain_order=True):
+            system, measure = curve.select("system", "measure").row(0)
+            means = curve.get_column("mean").to_list()
+            first, last_mean = (format_number(mean, places) for mean in (means[0], means[-1]))
+            rows.append([_add_arrow(measure), system, first, draw_sparkline(means, top or 0.0), last_mean])
+
+    longest = max(len(bars) for *_, bars, _ in rows)
+    padded = [[*words, bars.ljust(longest), mean] for *words, bars, mean in rows]
     console = open_console(sys.stdout)
-    table = Table.of(title, ["measure", "system", "first", "curve".ljust(longest), "last"], 2, shown)
+    table = Table.of(title, ["measure", "system", "first", "curve".ljust(longest), "last"], 2, padded)
     print_drawn(console, [*draw_table(table, find_table_width(console))])
 
 
@@ -268,17 +308,25 @@ def draw_sparkline(values: Sequence[float | None], top: float) -> str:
     >>> draw_sparkline([0.0, 2.0, None, 4.0], 4.0)
     '▁▅·█'
     """
-    shown = list(values)
-    if len(shown) > _MOST_SIGNS:
-        shown = [shown[(k + 1) * len(values) // _MOST_SIGNS - 1] for k in range(_MOST_SIGNS)]
+    if len(values) > _MOST_SIGNS:
+        places = [(k + 1) * len(values) // _MOST_SIGNS - 1 for k in range(_MOST_SIGNS)]
+        values = [values[place] for place in places]
+    return "".join("·" if value is None else _choose_bar(value, top) for value in values)
+
+
+def _choose_bar(value: float, top: float) -> str:
+    if top <= 0:
+        return _BARS[0]
     highest = len(_BARS) - 1
-    levels = [None if value is None else round(highest * max(value, 0.0) / top) if top > 0 else 0 for value in shown]
-    return "".join("·" if level is None else _BARS[min(level, highest)] for level in levels)
+    level = round(highest * max(value, 0.0) / top)
+    return _BARS[min(level, highest)]
 
 
 def _add_arrow(name: str) -> str:
     bare = name.split("@")[0].split("(")[0]
     if bare in FUNNEL:
         return add_arrow(name, FUNNEL[bare])
-    declared = DECLARATIONS.get(bare)
-    return add_arrow(name, find_direction(parse_measure(name))) if declared and declared.family != "classic" else name
+    declaration = DECLARATIONS.get(bare)
+    if declaration is None or declaration.family == "classic":
+        return name
+    return add_arrow(name, find_direction(parse_measure(name)))

@@ -6,6 +6,7 @@ Commands print results on stdout, and everything else on stderr.
 import gc
 import sys
 from collections import UserDict
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,9 @@ class CommandsUnderHeadings(click.Group):
         limit = formatter.width * 3
         for heading, files in _FILES.items():
             with formatter.section(heading):
-                told = {name: self.commands[name].get_short_help_str(limit=limit) for name in files}
-                formatter.write_dl([(name.ljust(longest), summary) for name, summary in told.items()])
+                summaries = [self.commands[name].get_short_help_str(limit=limit) for name in files]
+                names = [name.ljust(longest) for name in files]
+                formatter.write_dl(list(zip(names, summaries, strict=True)))
 
 
 @click.group(
@@ -90,8 +92,8 @@ class CommandsUnderHeadings(click.Group):
 @click.pass_context
 def program(context: click.Context) -> None:
     """Score agents that search in several rounds. Column 2 of a run is the iteration."""
-    as_before = FOR_COMMANDS.set(True)
-    context.call_on_close(lambda: FOR_COMMANDS.reset(as_before))
+    earlier_value = FOR_COMMANDS.set(True)
+    context.call_on_close(lambda: FOR_COMMANDS.reset(earlier_value))
     if context.invoked_subcommand is None:
         print(context.get_help())
 
@@ -105,14 +107,14 @@ def program(context: click.Context) -> None:
 @shared.declared_options("order", "gaps", "first")
 @shared.columns_option
 @shared.declared_option("errors")
-def flatten(given: shared.Given) -> None:
+def flatten(options: shared.Options) -> None:
     """Write one classic ranking per query, without repeats, for tools that do not read iterations."""
-    shared.check_outputs([given.output], [given.run])
-    reading = {name: getattr(given, name) for name in ("gaps", "first", "columns", "errors")}
-    searched = read_run(given.run, **reading)
-    ranking = Run(searched.flatten(given.order), name=searched.name)
-    ranking.never_searched = searched.never_searched
-    write_run(ranking, given.output)
+    shared.check_outputs([options.output], [options.run])
+    reading = {name: getattr(options, name) for name in ("gaps", "first", "columns", "errors")}
+    run = read_run(options.run, **reading)
+    ranking = Run(run.flatten(options.order), name=run.name)
+    ranking.never_searched = run.never_searched
+    write_run(ranking, options.output)
 
 
 @shared.command(
@@ -121,40 +123,64 @@ def flatten(given: shared.Given) -> None:
 @click.argument("file", metavar="FILE")
 @shared.declared_options("labels", "errors")
 @shared.columns_option
-def validate(given: shared.Given) -> None:
+def validate(options: shared.Options) -> None:
     """Read a run or qrels, and print a summary or an error."""
-    file, reading = given.file, {"columns": given.columns, "errors": given.errors}
-    if looks_like_qrels(Path(file), given.columns):
-        frame = read_qrels(file, labels=given.labels, **reading).frame
-        good = frame.filter(pl.col("relevance") >= 2).height
-        queries = count_of(frame.get_column("query_id").n_unique(), "query", "queries")
-        print(f"{file}: qrels, {queries}, {count_of(frame.height, 'label')}, {good:,} of them >= 2")
-        if not good:
-            largest: Any = frame.get_column("relevance").max()
-            lower = min(1, largest)
-            told = f"If a label of {lower:g} is good, score with --rel {lower:g}."
-            remedy = told if lower > 0 else "Check the labels."
-            notice("no_good_label", f"every label is below 2, so by default no document is good. {remedy}")
+    file = options.file
+    reading = {"columns": options.columns, "errors": options.errors}
+    if looks_like_qrels(Path(file), options.columns):
+        labels = read_qrels(file, labels=options.labels, **reading).frame
+        print(f"{file}: qrels, {_describe_labels(labels)}")
+        _warn_without_good_label(labels)
+    else:
+        run = read_run(file, **reading)
+        print(f"{file}: run, {_describe_run(run)}")
+        _warn_of_run(run)
+
+
+def _describe_labels(labels: pl.DataFrame) -> str:
+    queries = labels.get_column("query_id").n_unique()
+    good = labels.filter(pl.col("relevance") >= 2).height
+    return f"{count_of(queries, 'query', 'queries')}, {count_of(labels.height, 'label')}, {good:,} of them >= 2"
+
+
+def _warn_without_good_label(labels: pl.DataFrame) -> None:
+    largest: Any = labels.get_column("relevance").max()
+    if largest >= 2:
         return
-    run = read_run(file, **reading)
-    rows = run.rows
-    results = rows.filter(pl.col("doc_id") != "-")
-    searched = rows.select("query_id", "iteration").unique()
+    lower = min(1, largest)
+    remedy = f"If a label of {lower:g} is good, score with --rel {lower:g}." if lower > 0 else "Check the labels."
+    notice("no_good_label", f"every label is below 2, so by default no document is good. {remedy}")
+
+
+def _describe_run(run: Run) -> str:
+    queries = run.rows.get_column("query_id").n_unique()
+    iterations = run.rows.select("query_id", "iteration").unique().height
+
+    results = run.rows.filter(pl.col("doc_id") != "-")
+    without_results = iterations - results.select("query_id", "iteration").unique().height
     repeats = results.height - results.select("query_id", "doc_id").unique().height
-    idle = len(run.never_searched)
-    told = f", and {count_of(idle, 'query', 'queries')} that never searched" if idle else ""
-    print(
-        f"{file}: run, {count_of(rows.get_column('query_id').n_unique(), 'query', 'queries')}, "
-        f"{count_of(searched.height, 'iteration')} "
-        f"({searched.height - results.select('query_id', 'iteration').unique().height} of them without results), "
-        f"{count_of(results.height, 'result')}, {repeats:,} of them repeats{told}"
+
+    summary = (
+        f"{count_of(queries, 'query', 'queries')}, "
+        f"{count_of(iterations, 'iteration')} ({without_results} of them without results), "
+        f"{count_of(results.height, 'result')}, {repeats:,} of them repeats"
     )
+    if len(run.never_searched):
+        summary += f", and {count_of(len(run.never_searched), 'query', 'queries')} that never searched"
+    return summary
+
+
+def _warn_of_run(run: Run) -> None:
+    """Warn of equal rows, of a run without iterations, and of missing iteration numbers."""
     if not run.lacks_column:
-        warn_of_equal_rows(find_first_occurrences(rows).equal_rows, about=run.name)
-    if not run.has_iterations and rows.height:
+        warn_of_equal_rows(find_first_occurrences(run.rows).equal_rows, about=run.name)
+    if not run.has_iterations and run.rows.height:
         warn_of_missing_iterations(run.name)
-    first: Any = searched.get_column("iteration").min()
-    gaps = searched.group_by("query_id").agg(gap=pl.col("iteration").max() - first + 1 > pl.len()).filter("gap").height
+
+    iterations = run.rows.select("query_id", "iteration").unique()
+    first: Any = iterations.get_column("iteration").min()
+    expected = pl.col("iteration").max() - first + 1
+    gaps = iterations.group_by("query_id").agg(has_gap=expected > pl.len()).filter("has_gap").height
     if gaps:
         notice(
             "missing_iterations",
@@ -167,16 +193,19 @@ def validate(given: shared.Given) -> None:
     "goodgain example example_runs", "goodgain example more_runs && goodgain validate more_runs/guideline/agent.run"
 )
 @click.argument("directory", type=click.Path(path_type=Path))
-def example(given: shared.Given) -> None:
+def example(options: shared.Options) -> None:
     """Write the example runs and qrels of the documentation into a new folder.
 
     Name the folder qrels_examples to run the commands in the README and in almost every --help.
     """
-    directory = given.directory
+    directory = options.directory
     if directory.exists():
         raise InputError(f"{directory}: the folder exists already; name a new folder")
-    installed = Path(__file__).parents[1] / "qrels_examples"  # a checkout has them beside src
-    copy_folder(installed if installed.is_dir() else installed.parents[2] / "qrels_examples", directory)
+    examples = Path(__file__).parents[1] / "qrels_examples"
+    if not examples.is_dir():  # a checkout has them beside src
+        examples = examples.parents[2] / "qrels_examples"
+    copy_folder(examples, directory)
+
     agents = directory / "two_agents"
     print(f"goodgain evaluate {agents / 'qrels.txt'} {agents / 'late.run'} 'nDCG@10 nCG@6 SRR@6'")
     shared.say(f"{directory}: example runs and qrels; the command above scores one of them")
@@ -196,36 +225,47 @@ _FAMILIES = {
 
 @shared.command("goodgain measures", "goodgain measures | grep lower")
 @shared.define_option
-def measures(_given: shared.Given) -> None:
+def measures(_given: shared.Options) -> None:
     """List the measures that goodgain computes. You can also use all other measures of ir_measures."""
+    rows_of_family: dict[str, list[tuple[str, ...]]] = {}
+    for declaration, details in _list_measures():
+        better = {"up": "↑ higher", "down": "↓ lower", None: "–"}[declaration.better]
+        sentences = [f"{declaration.title}: {declaration.definition}", declaration.note, *details]
+        definition = "; ".join(filter(None, sentences))
+        rows_of_family.setdefault(declaration.family, []).append(
+            (declaration.usage, better, declaration.range, definition)
+        )
+
     header = ("measure", "better", "bounds", "definition")
-    described: list[tuple[Any, list[str]]] = []
-    for measure in MEASURES.values():
-        parameters = {name: info for name, info in measure.SUPPORTED_PARAMS.items() if name not in ("rel", "cutoff")}
-        described.append((measure.declaration, [f"{name}=: {info.desc}" for name, info in parameters.items()]))
-    for declared in (SESSION_MEASURES | RANKED_MEASURES).values():
-        own = [f"{name}=" for name in declared.parameters if name != "rel"]
-        described.append((declared, [f"takes {', '.join(own)}"] if own else []))
-    described += [(declared, []) for declared in DECLARATIONS.values() if declared.family == "defined"]
+    is_terminal = sys.stdout.isatty()
     console = open_console(sys.stdout)
-    if not sys.stdout.isatty():
+    if not is_terminal:
         print(*header, sep="\t")
-    families = {declared.family for declared, _ in described}
     for family, title in _FAMILIES.items():
-        if family not in families:
+        if family not in rows_of_family:
             continue
-        rows = []
-        for declared, details in described:
-            if declared.family == family:
-                sentences = [f"{declared.title}: {declared.definition}", declared.note, *details]
-                better = {"up": "↑ higher", "down": "↓ lower", None: "–"}[declared.better]
-                rows.append((declared.usage, better, declared.range, "; ".join(filter(None, sentences))))
-        if sys.stdout.isatty():
+        rows = rows_of_family[family]
+        if is_terminal:
             print_drawn(console, [*draw_table(Table.of(title, header, len(header), rows), console.width)])
         else:  # one line per measure, for grep
             print(f"# {title}")
             for row in rows:
                 print(*row, sep="\t")
+
+
+def _list_measures() -> Iterator[tuple[Any, list[str]]]:
+    """Yield the declaration of each measure, and sentences about its parameters."""
+    for measure in MEASURES.values():
+        parameters = {name: info for name, info in measure.SUPPORTED_PARAMS.items() if name not in ("rel", "cutoff")}
+        yield measure.declaration, [f"{name}=: {info.desc}" for name, info in parameters.items()]
+
+    for declaration in (SESSION_MEASURES | RANKED_MEASURES).values():
+        names = [f"{name}=" for name in declaration.parameters if name != "rel"]
+        yield declaration, [f"takes {', '.join(names)}"] if names else []
+
+    for declaration in DECLARATIONS.values():
+        if declaration.family == "defined":
+            yield declaration, []
 
 
 def main() -> None:

@@ -57,11 +57,10 @@ def _describe_queries_of_many(scores: Mapping[str, Scores]) -> str:
     signatures = [scores_of_system.signature for scores_of_system in scores.values()]
     queries = [scores_of_system.queries for scores_of_system in scores.values()]
     leaves_out = any(signature.get("missing") == "absent" for signature in signatures)
+    absent = "absent from the run and left out" if leaves_out else "absent from the run"
     numbers = {
-        "absent from the run and left out" if leaves_out else "absent from the run": [
-            len(of_system.only_judged) for of_system in queries
-        ],
-        "never searched": [len(of_system.never_searched) for of_system in queries],
+        absent: [len(queries_of_system.only_judged) for queries_of_system in queries],
+        "never searched": [len(queries_of_system.never_searched) for queries_of_system in queries],
     }
     if signatures[0]["qrels"] != NO_DIGEST:
         numbers["without judgments and left out"] = [signature["without_judgments"] for signature in signatures]

@@ -1,14 +1,16 @@
 """The commands `ledger`, `curve`, `pr`, `explain` and `funnel`."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import polars as pl
 
 from goodgain.analysis.comparing import use_of_documents
-from goodgain.analysis.comparing.use_of_documents import FUNNEL
+from goodgain.analysis.comparing.use_of_documents import FUNNEL, Funnel
 from goodgain.analysis.explaining.explanation_frames import take_query
 from goodgain.analysis.explaining.explanation_screens import FORMS, render_on_terminal
 from goodgain.analysis.reporting import plots
@@ -17,6 +19,7 @@ from goodgain.analysis.reporting.plots.pictures import draw_curves, write_pictur
 from goodgain.analysis.reporting.spends import format_amount
 from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import notices_after_output, show_progress
+from goodgain.cli.named_runs import find_files
 from goodgain.cli.printed_tables import (
     Value,
     find_table_width,
@@ -31,6 +34,9 @@ from goodgain.errors import InputError
 from goodgain.files.terminal_tables import print_drawn
 from goodgain.formats import read_qrels
 
+if TYPE_CHECKING:
+    from goodgain.experiments.experiment import Experiment
+
 
 @shared.command(
     "goodgain ledger qrels_examples/guideline/qrels.txt qrels_examples/guideline/agent.run -m 'SRE SRR'",
@@ -43,16 +49,17 @@ from goodgain.formats import read_qrels
 @shared.output_option("csv")
 @shared.spreadsheet_option
 @shared.reading_options
-def ledger(given: shared.Given) -> None:
+def ledger(options: shared.Options) -> None:
     """Print what each iteration of each query found: results, repeats, good documents, gain.
 
     A query has no row after its last iteration, so a mean over rows leaves out queries that have stopped. goodgain curve
     prints means over all queries.
     """
-    shared.check_outputs([given.output.path], [given.qrels, given.run])
-    given.runs = [given.run]
-    x = shared.make_scoring(given, replicates=False)
-    print_frame(x.ledger(given.measures or None).drop("system"), given.output, spreadsheet=given.spreadsheet)
+    shared.check_outputs([options.output.path], [options.qrels, options.run])
+    options.runs = [options.run]
+    scoring = shared.make_scoring(options, replicates=False)
+    rows = scoring.ledger(options.measures or None).drop("system")
+    print_frame(rows, options.output, spreadsheet=options.spreadsheet)
 
 
 @shared.command(
@@ -88,7 +95,7 @@ def ledger(given: shared.Given) -> None:
 @shared.spreadsheet_option
 @shared.rows_option
 @shared.reading_options
-def curve(given: shared.Given) -> None:
+def curve(options: shared.Options) -> None:
     """Print the mean of each measure at every iteration. The mean of CG at iteration 3 is CG@3 in evaluate.
 
     QRELS and RUN are as in evaluate; NAME=RUN names a system. NAME=a.run,b.run and NAME='a.*.run' are several runs of one
@@ -101,26 +108,66 @@ def curve(given: shared.Given) -> None:
     A table also says after how many searches 95 % of the gain is there. --costs, --outcomes and --price-per-search add sentences
     on the costs of good documents, solved tasks and searches. If the output is not a table, these sentences go to standard error.
     """
-    inputs = [given.qrels, *shared.find_files(given.runs), *(given.costs or ()), given.outcomes]
-    shared.check_outputs([given.plot, given.output.path], inputs)
-    x = shared.make_experiment(given)
-    over, price, is_table = given.over, given.price_per_search, given.output.form == "table"
-    lines: list[str] = []
+    inputs = [options.qrels, *find_files(options.runs), *(options.costs or ()), options.outcomes]
+    shared.check_outputs([options.plot, options.output.path], inputs)
+    experiment = shared.make_experiment(options)
     with show_progress():
-        of_curve = given.costs if over and OVER[over] is None else None
-        frame = x.curve(given.measures, upto=given.upto, over=over, costs=of_curve, at=given.at)
-        if is_table or given.costs or over or given.outcomes or price is not None:
-            totals = x.spend(given.costs, outcomes=given.outcomes, price_per_search=price)
-            lines = list(describe_spend(totals, price))
-    if is_table:
-        _print_curve(frame, given)
+        over = options.over
+        costs = options.costs if over and OVER[over] is None else None  # other quantities are in the runs
+        frame = experiment.curve(options.measures, upto=options.upto, over=over, costs=costs, at=options.at)
+        sentences = _describe_spend(experiment, options)
+
+    if options.output.form == "table":
+        _print_curve(frame, options)
+        for sentence in sentences:
+            print(sentence)
     else:
-        print_frame(frame, given.output, places=given.places, spreadsheet=given.spreadsheet)
-    for line in lines:
-        (print if is_table else shared.say)(line)
-    if given.plot is not None:
-        write_picture(draw_curves(frame), given.plot)
-        shared.say(f"picture: {given.plot}")
+        print_frame(frame, options.output, places=options.places, spreadsheet=options.spreadsheet)
+        for sentence in sentences:
+            shared.say(sentence)
+    if options.plot is not None:
+        write_picture(draw_curves(frame), options.plot)
+        shared.say(f"picture: {options.plot}")
+
+
+def _describe_spend(experiment: Experiment, options: shared.Options) -> list[str]:
+    """Return sentences on what the systems spend, for a table and wherever an option asks for them."""
+    price = options.price_per_search
+    is_requested = options.costs or options.over or options.outcomes or price is not None
+    if not is_requested and options.output.form != "table":
+        return []
+    totals = experiment.spend(options.costs, outcomes=options.outcomes, price_per_search=price)
+    return list(describe_spend(totals, price))
+
+
+#: Quantity that a curve runs over -> the word for one of it. A cost has no other word.
+_SINGULAR = {"searches": "search", "results": "result", "tokens": "token", "seconds": "second"}
+
+
+def _print_curve(frame: pl.DataFrame, options: shared.Options) -> None:
+    values = [Value(None, _name_point(row), row["system"], row["mean"]) for row in frame.rows(named=True)]
+    if "iteration" in frame.columns:
+        one_measure = frame.filter(measure=frame.item(0, "measure"))  # these columns are equal for all measures
+        for name in ("searching", "coverage"):
+            for iteration, system, number in one_measure.select("iteration", "system", name).iter_rows():
+                values.append(Value(None, f"{name}@{iteration}", system, number))
+    print_values(values, options)
+
+    if "over" in frame.columns:
+        first = frame.row(0, named=True)
+        unit = first["over"]
+        if first["spend"] == 1:
+            unit = _SINGULAR.get(unit, unit)
+        budget = f"{format_amount(first['spend'])} {unit}"
+        print(f"{_name_point(first)} is the mean of {first['measure']} where each query has spent at most {budget}.")
+    if sys.stdout.isatty():
+        print_sparklines(frame, options.places)
+
+
+def _name_point(row: dict[str, Any]) -> str:
+    if "spend" in row:
+        return f"{format_amount(row['spend'])}: {row['measure']}"
+    return f"{row['measure']}@{row['iteration']}"
 
 
 @shared.command(
@@ -141,48 +188,23 @@ def curve(given: shared.Given) -> None:
 @shared.spreadsheet_option
 @shared.declared_option("order")
 @shared.reading_options
-def pr(given: shared.Given) -> None:
+def pr(options: shared.Options) -> None:
     """Print precision over recall, of the ranking without repeats that classic measures use.
 
     QRELS and RUN are as in evaluate. Points are interpolated: the highest precision at the same or a higher recall. The points
     of --points raw are not: they are the precision and the recall at each relevant document, for a plot of your own.
     """
-    shared.check_outputs([given.plot, given.output.path], [given.qrels, *shared.find_files(given.runs)])
-    if given.plot is not None and given.points == "raw":
+    shared.check_outputs([options.plot, options.output.path], [options.qrels, *find_files(options.runs)])
+    if options.plot is not None and options.points == "raw":
         raise InputError("--plot draws interpolated precision. Leave out --points raw.")
-    x = shared.make_experiment(given)
+
+    experiment = shared.make_experiment(options)
     with show_progress():
-        frame = x.pr_curve(points=given.points, per_query=given.by_query)
-    print_frame(frame, given.output, spreadsheet=given.spreadsheet)
-    if given.plot is not None:
-        write_picture(plots.precision_recall(frame).figure, given.plot)  # type: ignore[arg-type]  # not a subfigure: it is new
-        shared.say(f"picture: {given.plot}")
-
-
-#: Quantity that a curve runs over -> the word for one of it. A cost has no other word.
-_SINGULAR = {"searches": "search", "results": "result", "tokens": "token", "seconds": "second"}
-
-
-def _print_curve(frame: pl.DataFrame, given: shared.Given) -> None:
-    values = [Value(None, _name_point(row), row["system"], row["mean"]) for row in frame.rows(named=True)]
-    of_one = frame.filter(measure=frame.item(0, "measure"))  # equal for all measures
-    for name in ("searching", "coverage") if "iteration" in frame.columns else ():
-        numbers = of_one.select("iteration", "system", name).iter_rows()
-        values += [Value(None, f"{name}@{i}", system, number) for i, system, number in numbers]
-    print_values(values, given)
-    if "over" in frame.columns:
-        first = frame.row(0, named=True)
-        unit = _SINGULAR.get(first["over"], first["over"]) if first["spend"] == 1 else first["over"]
-        spent = f"{format_amount(first['spend'])} {unit}"
-        print(f"{_name_point(first)} is the mean of {first['measure']} where each query has spent at most {spent}.")
-    if sys.stdout.isatty():
-        print_sparklines(frame, given.places)
-
-
-def _name_point(row: dict[str, Any]) -> str:
-    return (
-        f"{format_amount(row['spend'])}: {row['measure']}" if "spend" in row else f"{row['measure']}@{row['iteration']}"
-    )
+        frame = experiment.pr_curve(points=options.points, per_query=options.by_query)
+    print_frame(frame, options.output, spreadsheet=options.spreadsheet)
+    if options.plot is not None:
+        write_picture(plots.precision_recall(frame).figure, options.plot)  # type: ignore[arg-type]  # not a subfigure: it is new
+        shared.say(f"picture: {options.plot}")
 
 
 @shared.command(
@@ -207,34 +229,37 @@ def _name_point(row: dict[str, Any]) -> str:
 @shared.output_option("markdown")
 @shared.spreadsheet_option
 @shared.reading_options
-def explain(given: shared.Given) -> None:
+def explain(options: shared.Options) -> None:
     """Explain where and why NEW is better or worse than BASE: causes, queries, searches.
 
     BASE and NEW are runs as in evaluate. NAME=RUN names a system, and NAME='a.*.run' names several runs of a system. For CG,
     NumGood, DCGG, nCG and nDCGG, each cause has an amount, and the amounts add up to the difference. Output as csv, tsv,
     jsonl or parquet has a row for each good document.
     """
-    results, output, given.runs = given.results or [], given.output, [given.base, given.new]
+    options.runs = [options.base, options.new]
+    output = options.output
+    results = options.results or []
     if len(results) > 2:
         raise InputError("--results was given more than twice. Give one file of both systems, or one for each.")
-    shared.check_outputs(
-        [output.path],
-        [given.qrels, *shared.find_files(given.runs), *results, given.queries, given.uses, given.outcomes],
-    )
+    inputs = [options.qrels, *find_files(options.runs), *results, options.queries, options.uses, options.outcomes]
+    shared.check_outputs([output.path], inputs)
+
     with notices_after_output(full=True):
-        x = shared.make_experiment(given)
+        experiment = shared.make_experiment(options)
+        base, new = experiment.systems
+        tables = {name: getattr(options, name) for name in ("results", "queries", "uses", "outcomes")}
         with show_progress():
-            names = ("results", "queries", "uses", "outcomes")
-            tables = {name: getattr(given, name) for name in names}
-            explained = x.explain(x.systems[0], x.systems[1], list(given.measures), top=given.top, **tables)
+            explanation = experiment.explain(base, new, list(options.measures), top=options.top, **tables)
+
         if output.form == "table":
             console = open_console(sys.stdout)
-            print_drawn(console, [*render_on_terminal(explained, given.query, find_table_width(console))])
+            print_drawn(console, [*render_on_terminal(explanation, options.query, find_table_width(console))])
         elif output.form in FORMS:
-            write_output(explained.to_text(output.form, query=given.query), output)
+            write_output(explanation.to_text(output.form, query=options.query), output)
         else:
-            shown = explained if given.query is None else take_query(explained, given.query)
-            print_frame(shown.documents, output, spreadsheet=given.spreadsheet)
+            if options.query is not None:
+                explanation = take_query(explanation, options.query)
+            print_frame(explanation.documents, output, spreadsheet=options.spreadsheet)
 
 
 @shared.command(
@@ -255,28 +280,36 @@ def explain(given: shared.Given) -> None:
 @shared.declared_options("labels", "errors")
 @shared.columns_option
 @shared.declared_option("urls")
-def funnel(given: shared.Given) -> None:
+def funnel(options: shared.Options) -> None:
     """Print how many documents were returned, opened and cited, and how many good documents were lost.
 
     USES are files written by goodgain convert --uses, for one or more systems. A judged query that is not in USES used no
     documents. Most averages leave out queries without a value: not every log records opened documents or answers. A number in
     brackets says how many queries an average covers.
     """
-    shared.check_outputs([given.plot, given.output.path], [given.qrels, *given.uses])
+    shared.check_outputs([options.plot, options.output.path], [options.qrels, *options.uses])
     with notices_after_output(full=True):
-        judged = read_qrels(given.qrels, labels=given.labels, columns=given.columns, errors=given.errors)
-        found = use_of_documents.funnel(judged, list(given.uses), given.rel, urls=given.urls)
-        if given.by_query:
-            print_frame(found.per_query, given.output, places=given.places, spreadsheet=given.spreadsheet)
+        qrels = read_qrels(options.qrels, labels=options.labels, columns=options.columns, errors=options.errors)
+        uses = use_of_documents.funnel(qrels, list(options.uses), options.rel, urls=options.urls)
+        if options.by_query:
+            print_frame(uses.per_query, options.output, places=options.places, spreadsheet=options.spreadsheet)
         else:
-            values = []
-            counted = found.count_queries().rows_by_key("system", named=True, unique=True)
-            for row in found.frame.iter_rows(named=True):
-                for name in FUNNEL:
-                    known = counted[row["system"]][name]
-                    is_shown = known < row["queries"] or given.output.form != "table"
-                    values.append(Value(None, name, row["system"], row[name], known if is_shown else None))
-            print_values(values, given)
-        if given.plot is not None:
-            write_picture(plots.funnel(found).figure, given.plot)  # type: ignore[arg-type]  # not a subfigure: it is new
-            shared.say(f"picture: {given.plot}")
+            print_values(_list_means(uses, names_all_counts=options.output.form != "table"), options)
+
+        if options.plot is not None:
+            write_picture(plots.funnel(uses).figure, options.plot)  # type: ignore[arg-type]  # not a subfigure: it is new
+            shared.say(f"picture: {options.plot}")
+
+
+def _list_means(uses: Funnel, *, names_all_counts: bool) -> list[Value]:
+    """Return the means of each system. A mean over all queries has its number of queries only with `names_all_counts`."""
+    queries_with_value = uses.count_queries().rows_by_key("system", named=True, unique=True)
+    values = []
+    for row in uses.frame.iter_rows(named=True):
+        system = row["system"]
+        for name in FUNNEL:
+            queries: int | None = queries_with_value[system][name]
+            if queries == row["queries"] and not names_all_counts:
+                queries = None
+            values.append(Value(None, name, system, row[name], queries))
+    return values

@@ -15,7 +15,7 @@ import goodgain as gg
 from goodgain import compare
 from goodgain.analysis.comparing.required_lines import parse_requirement
 from goodgain.analysis.comparing.requirements import check_requirements
-from goodgain.cli.shared_options import name_systems
+from goodgain.cli.named_runs import name_systems
 from goodgain.errors import InputError, MeasureError
 from tests.analysis.comparing.test_comparison import agents_that_differ, many, quietly
 

@@ -11,7 +11,7 @@ import pytest
 import goodgain as gg
 from goodgain.analysis.comparing.replicates import compute_detectable_difference, measure_noise, measure_spread
 from goodgain.analysis.comparing.requirements import check_requirements
-from goodgain.cli.shared_options import find_replicates
+from goodgain.cli.named_runs import find_replicates
 from goodgain.errors import InputError
 from goodgain.statistics.statistical_tests import count_least_queries, run_randomisation_test
 

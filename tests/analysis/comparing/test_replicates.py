@@ -15,7 +15,7 @@ from statsmodels.stats.power import TTestPower
 
 import goodgain as gg
 from goodgain.analysis.comparing.requirements import check_requirements
-from goodgain.cli.shared_options import find_systems
+from goodgain.cli.named_runs import find_systems
 from goodgain.errors import GoodgainNotice, InputError
 from tests.support.call_cases import make_run
 from tests.support.command import run_command
