@@ -51,7 +51,8 @@ def describe(value: Any) -> str:
         case int() | float():
             return f"the number {str(value)[:40]}"
         case str():
-            return f"the text {value[:60]!r}" + ("..." if len(value) > 60 else "")
+            text = f"the text {value[:60]!r}"
+            return f"{text}..." if len(value) > 60 else text
         case list():
             return f"a list of {len(value)}"
         case dict():
@@ -60,11 +61,12 @@ def describe(value: Any) -> str:
             return type(value).__name__
 
 
-def unexpected_value(at: str, expected: str, found: Any, remedy: str = "") -> InputError:
+def unexpected_value(at: str, expected: str, value: Any, remedy: str = "") -> InputError:
     """Return the error to raise for a value that the format does not allow."""
-    otherwise = f"name its format with {spell('format')}, or leave out such traces with {spell('errors', 'skip')}"
-    remedy = remedy or f"{CORRECT_FILE}, {otherwise}"
-    return InputError(f"{format_place(at)}: expected {expected}, found {describe(found)}; {remedy}")
+    if not remedy:
+        options = f"name its format with {spell('format')}, or leave out such traces with {spell('errors', 'skip')}"
+        remedy = f"{CORRECT_FILE}, {options}"
+    return InputError(f"{format_place(at)}: expected {expected}, found {describe(value)}; {remedy}")
 
 
 def expect_list(value: Any, at: str) -> list[Any]:
@@ -93,7 +95,9 @@ def expect_optional_text(value: Any, at: str) -> str | None:
 
 
 def objects_in(members: Any) -> list[dict[str, Any]]:
-    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
+    if not isinstance(members, list):
+        return []
+    return [member for member in members if isinstance(member, dict)]
 
 
 def object_or_empty(value: Any) -> dict[str, Any]:
@@ -111,20 +115,21 @@ def expect_id(value: Any, at: str) -> str | None:
     """Return a text or whole number as an id; None for null and empty text. Raise InputError for any other value."""
     if value is None or isinstance(value, str):
         return value or None
-    if (found := id_or_none(value)) is None:
+    text = id_or_none(value)
+    if text is None:
         raise unexpected_value(at, "an id (text or a whole number)", value)
-    return found
+    return text
 
 
 def as_number(value: Any) -> float | None:
     """Return a finite number, also if it is written as text; None for any other value."""
-    if isinstance(value, (float, int, str)) and type(value) is not bool:
-        try:
-            found = float(value)
-        except (ValueError, OverflowError):
-            return None
-        return found if math.isfinite(found) else None
-    return None
+    if not isinstance(value, (float, int, str)) or type(value) is bool:
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
 
 
 def parse_time(text: str | None) -> datetime | None:
@@ -138,19 +143,25 @@ def parse_time(text: str | None) -> datetime | None:
 
 def id_or_none(value: Any) -> str | None:
     """Return a text or whole number as an id; None for empty text and for other values."""
-    return str(value) or None if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, (str, int)):
+        return None
+    return str(value) or None
 
 
 def find_id(record: Any, names: Iterable[str] = QUERY_IDS) -> str | None:
     """Return the first id that a record has in one of the fields `names`, or None."""
-    ids = (id_or_none(record[name]) for name in names if name in record) if isinstance(record, dict) else ()
+    if not isinstance(record, dict):
+        return None
+    ids = (id_or_none(record[name]) for name in names if name in record)
     return next(filter(None, ids), None)
 
 
 def find_record_id(record: Any) -> str | None:
     """Return the value of a record's field `id`; None if the field holds no id, or the id looks like that of a model response."""
-    found = id_or_none(record.get("id")) if isinstance(record, dict) else None
-    return None if found is None or found.startswith(_ANSWER_IDS) else found
+    record_id = find_id(record, ("id",))
+    if record_id is None or record_id.startswith(_ANSWER_IDS):
+        return None
+    return record_id
 
 
 def find_outcomes(record: Any) -> dict[str, float]:
@@ -163,29 +174,32 @@ def find_outcomes(record: Any) -> dict[str, float]:
     """
     if not isinstance(record, dict):
         return {}
-    found = {name: _read_number(value) for name, value in _iterate(record)}
+    outcomes = {name: _read_number(value) for name, value in _list_judgments(record)}
     broke_off = record.get("status") in ("incomplete", "failed") or record.get("error")
     if broke_off or record.get("termination_reason") == "infrastructure_error":
-        found[COMPLETED] = 0.0
-    return {name: number for name, number in found.items() if name and number is not None}
+        outcomes[COMPLETED] = 0.0
+    return {name: number for name, number in outcomes.items() if name and number is not None}
 
 
-def _iterate(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _list_judgments(record: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield the name and the value of each judgment, at the places of all vendors."""
     for key in _LISTS:
-        held = record.get(key)
-        for one in held if isinstance(held, list) else []:
-            if isinstance(one, dict):
-                name = next((one[key] for key in _NAMES if isinstance(one.get(key), str)), "")
-                yield name, next((one[key] for key in _VALUES if one.get(key) is not None), None)
+        for judgment in objects_in(record.get(key)):
+            name = next((judgment[key] for key in _NAMES if isinstance(judgment.get(key), str)), "")
+            yield name, next((judgment[key] for key in _VALUES if judgment.get(key) is not None), None)
+
     for key in ("scores", "feedback_stats"):  # Inspect's scorers, LangSmith's means
-        held = record.get(key)
-        for name, one in held.items() if isinstance(held, dict) else []:
-            value = one.get("value", one.get("avg")) if isinstance(one, dict) else one
+        for name, judgment in object_or_empty(record.get(key)).items():
+            value = judgment
+            if isinstance(judgment, dict):
+                value = judgment.get("value", judgment.get("avg"))
             yield from value.items() if isinstance(value, dict) else [(name, value)]
+
     for key in ("reward_info", "verifier_result", "judge_result"):  # tau2-bench, Harbor, BrowseComp-Plus
-        held = record.get(key)
-        held = held.get("rewards", held) if isinstance(held, dict) else {}
-        yield from ((name, held[name]) for name in ("reward", "correct") if isinstance(held, dict) and name in held)
+        verdict = object_or_empty(record.get(key))
+        rewards = object_or_empty(verdict.get("rewards", verdict))
+        yield from ((name, rewards[name]) for name in ("reward", "correct") if name in rewards)
+
     yield from ((name, record[name]) for name in ("reward", "correct", "is_correct", "solved") if name in record)
     for key, value in record.items():  # Phoenix: evaluations beside the attributes of a span
         if isinstance(key, str) and key.startswith("eval.") and key.endswith(".score"):

@@ -82,11 +82,13 @@ class SearchCall(msgspec.Struct, frozen=True, gc=False):
 
     def describe(self) -> tuple[str | None, str | None]:
         """Return the queries as one text, and all other arguments as JSON with sorted keys. None stands for none."""
-        queries, others = split_arguments(self.arguments)
+        queries, further_arguments = split_arguments(self.arguments)
         if self.asked is not self.arguments:
             queries = self.queries
         text = "; ".join(queries) or None
-        return text, json.dumps(others, sort_keys=True, ensure_ascii=False, default=str) if others else None
+        if not further_arguments:
+            return text, None
+        return text, json.dumps(further_arguments, sort_keys=True, ensure_ascii=False, default=str)
 
 
 class ToolCall(msgspec.Struct, gc=False):

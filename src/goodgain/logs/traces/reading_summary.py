@@ -105,17 +105,17 @@ class Summary(msgspec.Struct):
 
     def add(self, other: Summary) -> None:
         for name in self.__struct_fields__:
-            mine, others = getattr(self, name), getattr(other, name)
-            if isinstance(mine, Counter):
-                mine.update(others)
-            elif isinstance(mine, (str, bool)):
-                setattr(self, name, mine or others)
-            elif isinstance(mine, dict):
-                setattr(self, name, others | mine)
-            elif isinstance(mine, list):
-                mine.extend(one for one in others if name != "choices" or one not in mine)
+            value, addition = getattr(self, name), getattr(other, name)
+            if isinstance(value, Counter):
+                value.update(addition)
+            elif isinstance(value, (str, bool)):
+                setattr(self, name, value or addition)
+            elif isinstance(value, dict):
+                setattr(self, name, addition | value)
+            elif isinstance(value, list):
+                value.extend(member for member in addition if name != "choices" or member not in value)
             else:
-                setattr(self, name, mine + others)
+                setattr(self, name, value + addition)
 
     @property
     def called_tools(self) -> set[str]:
@@ -124,23 +124,26 @@ class Summary(msgspec.Struct):
 
     def pop_counts(self) -> Summary:
         """Return a copy of this summary, and reset the counts of the original to zero."""
-        taken, fresh = msgspec.structs.replace(self), Summary()
+        copy = msgspec.structs.replace(self)
+        empty = Summary()
         for name in self.__struct_fields__:
-            setattr(self, name, getattr(fresh, name))
-        return taken
+            setattr(self, name, getattr(empty, name))
+        return copy
 
     def count_error(self, error: Exception, query_id: str | None = None) -> None:
         """Count a trace or file that was skipped because of an error, and keep the id of the lost query if the id is known."""
         self.errors += 1
-        self.lost_ids += [query_id] if query_id else []
+        if query_id:
+            self.lost_ids.append(query_id)
         if len(self.first_errors) < _MAX_ERRORS_SHOWN:
             self.first_errors.append(str(error))
 
-    def count_unknown(self, what: str, at: str) -> None:
+    def count_unknown(self, item: str, at: str) -> None:
         """Count an item or field that the format does not know. `at` is the place in the log."""
         self.firsts.setdefault("unknown", at)
-        if what[:200] in self.unknown or len(self.unknown) < _MAX_KINDS:
-            self.unknown[what[:200]] += 1
+        kind = item[:200]
+        if kind in self.unknown or len(self.unknown) < _MAX_KINDS:
+            self.unknown[kind] += 1
 
     def count(self, name: str, at: str, number: int = 1) -> None:
         """Add `number` to the counter `name`. The notice shows the first `at` (a place in a log, or a name) of each counter."""
@@ -149,8 +152,12 @@ class Summary(msgspec.Struct):
 
     def count_unnamed(self, query_id: str) -> None:
         self.unnamed += 1
-        if self.unnamed <= _MAX_IDS_SHOWN + 1:
-            self.first_unnamed += f"{', ' * (self.unnamed > 1)}{query_id if self.unnamed <= _MAX_IDS_SHOWN else '...'}"
+        if self.unnamed == 1:
+            self.first_unnamed = query_id
+        elif self.unnamed <= _MAX_IDS_SHOWN:
+            self.first_unnamed += f", {query_id}"
+        elif self.unnamed == _MAX_IDS_SHOWN + 1:
+            self.first_unnamed += ", ..."
 
     def __str__(self) -> str:
         return "\n".join(self._describe())
@@ -163,37 +170,64 @@ class Summary(msgspec.Struct):
         if self.formats:
             yield f"traces by format: {_format_counts(self.formats)}"
         yield f"{count_of(self.steps, 'step')}, {count_of(self.iterations, 'iteration')} (searches)"
-        yield f"{count_of(sum(self.searches.values()), 'search', 'searches')}; tools by name:"
-        if not (self.searches or self.skipped_tools):
-            yield "  none"
-        for counts, counted in ((self.searches, True), (self.skipped_tools, False)):
-            for name, count in counts.most_common():
-                decision = describe_tool(name, counted=counted, opens=self.opening_tools[name] > 0)
-                looking = 0 if counted else self.lookalikes[name]
-                like = f"; {looking} of its answers look like lists of results" if looking else ""
-                yield f"  {name or 'without a name'} {count}: {decision}{like}"
+        yield from self._describe_tools()
         yield (
             f"{count_of(self.results, 'result')}; searches that found nothing {self.empty}, failed {self.failed}, "
             f"could not be read {self.unparsed}, were not recorded {self.unrecorded}"
         )
+        yield from self._describe_systems()
+        yield from self._describe_joins()
+        yield from self._describe_query_ids()
+        yield from self._describe_left_out()
+        yield from (f"option: {choice}" for choice in self.choices)
 
+    def _describe_tools(self) -> Iterator[str]:
+        yield f"{count_of(sum(self.searches.values()), 'search', 'searches')}; tools by name:"
+        if not (self.searches or self.skipped_tools):
+            yield "  none"
+
+        for name, count in self.searches.most_common():
+            decision = describe_tool(name, counted=True, opens=self.opening_tools[name] > 0)
+            yield f"  {name or 'without a name'} {count}: {decision}"
+        for name, count in self.skipped_tools.most_common():
+            decision = describe_tool(name, counted=False, opens=self.opening_tools[name] > 0)
+            if self.lookalikes[name]:
+                decision += f"; {self.lookalikes[name]} of its answers look like lists of results"
+            yield f"  {name or 'without a name'} {count}: {decision}"
+
+    def _describe_systems(self) -> Iterator[str]:
+        """Say how many queries each system has, and name the models of each run that has several."""
         if any(name.label for name in self.systems):
             by_label = Counter({name.label: count for name, count in self.systems.items()})
             yield f"queries by system: {_format_counts(by_label)}"
-        yield from self._describe_models()
+
+        by_run: dict[str, Counter[str]] = {}
+        for (run, model), count in self.models.items():
+            by_run.setdefault(run, Counter())[model] += count
+        for run, counts in by_run.items():
+            if len(counts) > 1:
+                yield f"queries{f' of {run}' if run else ''} by model: {_format_counts(counts)}"
+
+    def _describe_joins(self) -> Iterator[str]:
         if self.joined_runs:
-            by_id = f" ({spell('earlier_queries')} joins by question too)" if self.earlier_by_id else ""
+            by_question_too = f" ({spell('earlier_queries')} joins by question too)" if self.earlier_by_id else ""
             yield (
-                f"queries of several {self.joined_runs}: {self.joined_by_id} joined by id{by_id}, {self.joined_by_question} "
-                f"joined by question, {self.joined_to_none} in one {self.joined_runs.removesuffix('s')} only"
+                f"queries of several {self.joined_runs}: {self.joined_by_id} joined by id{by_question_too}, "
+                f"{self.joined_by_question} joined by question, "
+                f"{self.joined_to_none} in one {self.joined_runs.removesuffix('s')} only"
             )
         if self.joined_logs:
-            joined = count_of(self.queries_of_logs, "query", "queries")
-            yield f"logs that {spell('query_ids')} joins: {self.joined_logs} are {joined}"
+            queries = count_of(self.queries_of_logs, "query", "queries")
+            yield f"logs that {spell('query_ids')} joins: {self.joined_logs} are {queries}"
+
+    def _describe_query_ids(self) -> Iterator[str]:
         if self.ids_from:
             yield f"query ids from `{self.ids_from}`"
         if self.unnamed:
             yield f"queries that {spell('query_ids')} does not name: {self.unnamed}"
+
+    def _describe_left_out(self) -> Iterator[str]:
+        """Say what does not count (searches of other turns, unknown items, errors), and how many queries never searched."""
         if self.searches_elsewhere:
             yield self._describe_elsewhere()
         if self.without_search:
@@ -209,40 +243,41 @@ class Summary(msgspec.Struct):
             yield f"not understood: {_format_counts(self.unknown)}"
         if self.errors:
             yield f"{count_of(self.errors, 'trace or file', 'traces or files')} left out because of errors"
-        yield from (f"option: {choice}" for choice in self.choices)
-
-    def _describe_models(self) -> Iterator[str]:
-        """Name the models of each run that has several."""
-        by_run: dict[str, Counter[str]] = {}
-        for (run, model), count in self.models.items():
-            by_run.setdefault(run, Counter())[model] += count
-        for run, counts in by_run.items():
-            if len(counts) > 1:
-                yield f"queries{f' of {run}' if run else ''} by model: {_format_counts(counts)}"
 
     def _describe_elsewhere(self) -> str:
-        used, earlier = sum(self.searches.values()), self.queries_searched_earlier
-        which = "the last turn that searched" if spell("turns", "searching") in self.choices else "the last turn"
-        in_earlier = f"; queries that searched in earlier turns only: {earlier}" if earlier else ""
-        found = f"{self.searches_elsewhere} of {used + self.searches_elsewhere} searches are before {which} and do not count"
-        return f"{found}; {spell('turns', 'all')} counts them{in_earlier}"
+        all_searches = sum(self.searches.values()) + self.searches_elsewhere
+        turn = "the last turn that searched" if spell("turns", "searching") in self.choices else "the last turn"
+        sentence = (
+            f"{self.searches_elsewhere} of {all_searches} searches are before {turn} and do not count; "
+            f"{spell('turns', 'all')} counts them"
+        )
+        if self.queries_searched_earlier:
+            sentence += f"; queries that searched in earlier turns only: {self.queries_searched_earlier}"
+        return sentence
 
     def give_notices(self) -> None:
         """Give a notice for each count that affects the meaning of results."""
-        spelled = {name: spell(name) for name in ("outcomes", "query_id", "query_ids", "tools")}
-        spelled["unrecorded"] = spell("unrecorded", "empty")
-        spelled |= {name: spell("iteration", name) for name in ("sequential", "step")}
-        spelled["query_id_of_first"] = spell("query_id", self.firsts.get("other_ids", ""))
-        counted_beside = ("unparsed_iterations", "unparsed_queries", "searches_with_unread")
-        numbers = {name: _Number(getattr(self, name)) for name in counted_beside}
+        options = {name: spell(name) for name in ("outcomes", "query_id", "query_ids", "tools")}
+        options |= {name: spell("iteration", name) for name in ("sequential", "step")}
+        options["unrecorded"] = spell("unrecorded", "empty")
+        options["query_id_of_first"] = spell("query_id", self.firsts.get("other_ids", ""))
+        names_of_numbers = ("unparsed_iterations", "unparsed_queries", "searches_with_unread")
+        numbers = {name: _Number(getattr(self, name)) for name in names_of_numbers}
+
         for name, text in COUNTER_NOTICES.items():
-            if count := getattr(self, name):
-                shown = _format_counts(count) if isinstance(count, Counter) else ""
-                number = count.total() if isinstance(count, Counter) else count
-                first = self.firsts.get(name, "")
-                notice(
-                    name, text.format(count=_Number(number), first=first, shown=shown, of=self, **numbers, **spelled)
-                )
+            count = getattr(self, name)
+            if not count:
+                continue
+            counts = ""
+            if isinstance(count, Counter):
+                counts = _format_counts(count)
+                count = count.total()
+            numbers["count"] = _Number(count)
+            first = self.firsts.get(name, "")
+            notice(
+                name, text.format(first=first, counts=counts, first_unnamed=self.first_unnamed, **numbers, **options)
+            )
+
         for text in self._describe_particulars():
             notice("log_reading", text)
 
@@ -252,35 +287,33 @@ class Summary(msgspec.Struct):
                 f"the {self.joined_runs} share no query: neither ids nor questions are the same. Give equal queries one id "
                 f"with {spell('query_ids')}."
             )
+
         for name, count in self.calls_as_iterations.items():
             yield (
                 f"{name} does not record which calls belong to one step of the agent: each of {count} searches counts as "
                 f"an iteration; pass {spell('iteration', 'call')} to confirm this, {spell('iteration', 'step')} to group them"
             )
+
         if self.unused_tools:
+            called_names = sorted(filter(None, self.called_tools))[:_MAX_NAMES_SHOWN]
             yield (
                 f"the logs do not call {', '.join(self.unused_tools)}, which {spell('tools')} names. Correct the name, or leave it "
-                f"out. The logs call {', '.join(sorted(filter(None, self.called_tools))[:_MAX_NAMES_SHOWN]) or 'no tool'}."
+                f"out. The logs call {', '.join(called_names) or 'no tool'}."
             )
+
         if self.queries_searched_earlier:
             yield (
                 f"{self._describe_elsewhere()}. They count as queries without a search; {spell('turns', 'searching')} takes the "
                 "last turn of each trace that searched"
             )
-        missed = [name for name, _ in self.lookalikes.most_common(_MAX_NAMES_SHOWN) if not is_known_tool(name)]
-        shown = ", ".join(
-            f"{name or 'without a name'} ({self.lookalikes[name]} of {self.skipped_tools[name]})" for name in missed
-        )
-        if missed and not any(choice.startswith(spell("tools")) for choice in self.choices):
-            yield (
-                f"the answers of tools that do not count as searches look like lists of results: {shown}; "
-                f"if they search, pass {spell('tools', [*dict.fromkeys(filter(None, [*self.searches, *missed]))])}"
-            )
+
+        yield from self._describe_lookalikes()
         if self.costs_read and not self.costs_known:
             yield (
                 "the traces have no tokens, seconds or prices, so all costs are null; docs/reference/trace_formats.md says what "
                 "each format records"
             )
+
         for name, count in self.unknown_urls.most_common(1):
             yield (
                 f"the results of {count_of(count, 'search', 'searches')} have no URL or id that goodgain knows, so their texts "
@@ -289,10 +322,26 @@ class Summary(msgspec.Struct):
         if self.errors:
             yield self.describe_errors()
 
+    def _describe_lookalikes(self) -> Iterator[str]:
+        """Name tools that may search: `tools=` was not given, and their answers look like results."""
+        names = [name for name, _ in self.lookalikes.most_common(_MAX_NAMES_SHOWN) if not is_known_tool(name)]
+        if not names or any(choice.startswith(spell("tools")) for choice in self.choices):
+            return
+        shares = [
+            f"{name or 'without a name'} ({self.lookalikes[name]} of {self.skipped_tools[name]})" for name in names
+        ]
+        search_tools = [*dict.fromkeys(filter(None, [*self.searches, *names]))]
+        yield (
+            f"the answers of tools that do not count as searches look like lists of results: {', '.join(shares)}; "
+            f"if they search, pass {spell('tools', search_tools)}"
+        )
+
     def describe_errors(self) -> str:
-        shown = self.first_errors[:_MAX_ERRORS_SHOWN]
-        more = f" (and {self.errors - len(shown)} more)" if self.errors > len(shown) else ""
-        return f"{self.errors} traces or files were left out: {' | '.join(shown)}{more}"
+        errors = self.first_errors[:_MAX_ERRORS_SHOWN]
+        sentence = f"{self.errors} traces or files were left out: {' | '.join(errors)}"
+        if self.errors > len(errors):
+            sentence += f" (and {self.errors - len(errors)} more)"
+        return sentence
 
 
 class _Number(int):
@@ -304,18 +353,17 @@ class _Number(int):
     def __format__(self, words: str) -> str:
         if not words:
             return str(int(self))
-        one, several = words.removeprefix("~").split("|")
-        word = one if self == 1 else several
+        singular, plural = words.removeprefix("~").split("|")
+        word = singular if self == 1 else plural
         return word if words.startswith("~") else f"{int(self)} {word}"
 
 
-#: The notice for each counter that is not 0. {shown} lists counts by name. {first} is the first place or name.
+#: The notice for each counter that is not 0. {counts} lists counts by name. {first} is the first place or name.
 COUNTER_NOTICES = {
     "own_ids": "{query_id} was ignored for {count:query that has an id|queries that have ids} in the logs, such as "
     "{first!r}. Give other ids with {query_ids}.",
     "unnamed": "{query_ids} does not name all queries; {count:keeps its id|keep their ids}: "
-    "{of.first_unnamed}. Add them to "
-    "the table.",
+    "{first_unnamed}. Add them to the table.",
     "doubtful_keys": "the keys {first} may be query ids, but their calls count as one query ({count:such "
     "object|such objects}). If "
     "they are ids, write one record per line with a field query_id; else confirm with {query_id}.",
@@ -341,7 +389,7 @@ COUNTER_NOTICES = {
     "count as searches}, the first at {first}. If {count:~it ran, record its|they ran, record their} results.",
     "unknown": "{count:item in the traces is not understood and was|items in the traces are not "
     "understood and were} left "
-    "out: {shown}; the first at {first}; any searches among them are missing",
+    "out: {counts}; the first at {first}; any searches among them are missing",
     "other_roots": "{count:root span has|root spans have} no span of a known kind (a model, tool, agent ...) "
     "and {count:~is not "
     "a query|are not queries}: the first is {first}. If an agent is among them, export its spans too",
@@ -383,7 +431,7 @@ COUNTER_NOTICES = {
 
 
 def _format_counts(counts: Counter[str]) -> str:
-    shown = [f"{name or 'without a name'} {count}" for name, count in counts.most_common(_MAX_NAMES_SHOWN)]
-    if len(counts) > len(shown):
-        shown.append(f"and {len(counts) - len(shown)} more")
-    return ", ".join(shown) or "none"
+    parts = [f"{name or 'without a name'} {count}" for name, count in counts.most_common(_MAX_NAMES_SHOWN)]
+    if len(counts) > len(parts):
+        parts.append(f"and {len(counts) - len(parts)} more")
+    return ", ".join(parts) or "none"

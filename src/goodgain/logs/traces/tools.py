@@ -114,14 +114,17 @@ def decide_tool(name: str) -> Decision:
     >>> [decide_tool(name) for name in ("web_search", "Grep", "tool_search", "search_our_wiki", "fetch_my_page")]
     ['search', 'search of code', 'not a search', 'search', 'open']
     """
-    known = _TABLE.get(_normalise_name(name))
-    if known is not None:
-        return known
+    decision = _TABLE.get(_normalise_name(name))
+    if decision is not None:
+        return decision
+
     words = _split_name(name)
     is_other = not words or words[0] == "open" or not _OTHER_WORDS.isdisjoint(words)
     if not is_other and not _SEARCH_WORDS.isdisjoint(words):
         return "search"
-    return "not a search" if _OPEN_WORDS.isdisjoint(words) or _OPENED_WORDS.isdisjoint(words) else "open"
+    if _OPEN_WORDS.isdisjoint(words) or _OPENED_WORDS.isdisjoint(words):
+        return "not a search"
+    return "open"
 
 
 def hands_over(name: str) -> bool:
@@ -166,8 +169,10 @@ def describe_tool(name: str, *, counted: bool, opens: bool) -> str:
     if _normalise_name(name) in _DOUBTFUL:
         decision = "search" if counted else "not a search"
         return f"{decision} (some tools of this name search, others do not; {spell('tools')} decides)"
-    if counted or opens:
-        return "search" if counted else "opens a document"
+    if counted:
+        return "search"
+    if opens:
+        return "opens a document"
     if decide_tool(name) == "search of code":
         return f"search of code, counted only if {spell('tools')} names it"
     return "not a search"
@@ -197,12 +202,16 @@ class ChosenTools:
         return self.decisions.get(name) or self.decisions.get(_MCP_SERVER.sub("", name))
 
     def __call__(self, name: str) -> bool:
-        found = self.find(name)
-        return found == "search" if found is not None else self.rule is not None and self.rule(name)
+        decision = self.find(name)
+        if decision is not None:
+            return decision == "search"
+        return self.rule is not None and self.rule(name)
 
     def opens(self, name: str) -> bool:
-        found = self.find(name)
-        return found == "open" if found is not None else decide_tool(name) == "open" and not self(name)
+        decision = self.find(name)
+        if decision is not None:
+            return decision == "open"
+        return decide_tool(name) == "open" and not self(name)
 
     def find_inner_tool(self, name: str, arguments: Any) -> tuple[str, Any] | None:
         """Return the name and the arguments of the tool that a proxy tool is asked to call.
@@ -216,23 +225,28 @@ class ChosenTools:
         is_other = _CALL_WORDS.isdisjoint(words) or _CALLED_WORDS.isdisjoint(words)
         if is_other or not {*words} <= _CALL_WORDS | _CALLED_WORDS or self.find(name) is not None or self(name):
             return None
-        if not isinstance(asked := parse_if_json(arguments), dict):
+        fields = parse_if_json(arguments)
+        if not isinstance(fields, dict):
             return None
-        held = {_normalise_name(key): value for key, value in reversed(asked.items())}
-        called = next((text for key in _CALLED_KEYS if isinstance(text := held.get(key), str) and text.strip()), None)
-        passed = (parse_if_json(held[key]) for key in _PASSED_KEYS if key in held)
-        passed_on = next((one for one in passed if isinstance(one, dict)), None)
-        return None if called is None or passed_on is None else (called, passed_on)
+
+        values = {_normalise_name(key): value for key, value in reversed(fields.items())}
+        inner_names = (values.get(key) for key in _CALLED_KEYS)
+        inner_name = next((text for text in inner_names if isinstance(text, str) and text.strip()), None)
+        inner_values = (parse_if_json(values[key]) for key in _PASSED_KEYS if key in values)
+        inner_arguments = next((value for value in inner_values if isinstance(value, dict)), None)
+        if inner_name is None or inner_arguments is None:
+            return None
+        return inner_name, inner_arguments
 
     def searches_with(self, name: str, arguments: Any) -> bool:
         """Return whether a call searches. Some known tools search only if the call has a certain argument."""
         if not self(name):
             return False
-        needed = _SEARCHES_WITH.get(_normalise_name(name))
-        if needed is None or self.rule is not is_search_tool or self.find(name) is not None:
+        key = _SEARCHES_WITH.get(_normalise_name(name))
+        if key is None or self.rule is not is_search_tool or self.find(name) is not None:
             return True
-        asked = parse_if_json(arguments)  # text that cannot be read may hold the argument
-        return not isinstance(asked, dict) or bool(asked.get(needed))
+        fields = parse_if_json(arguments)  # text that cannot be read may hold the argument
+        return not isinstance(fields, dict) or bool(fields.get(key))
 
 
 BY_NAME = ChosenTools({}, is_search_tool)
@@ -244,13 +258,21 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
         return BY_NAME
     if callable(tools):
         return ChosenTools({}, partial(_call_predicate, tools))
-    names = [tools] if isinstance(tools, str) else list(tools) if isinstance(tools, Iterable) else [tools]
-    if not all(isinstance(name, str) for name in names):
+    texts: list[Any] = [tools]
+    if isinstance(tools, Iterable) and not isinstance(tools, str):
+        texts = list(tools)
+    if not all(isinstance(text, str) for text in texts):
         raise InputError(f"{spell('tools')} takes names of search tools, or a function that returns a bool for a name")
+
     # `NAME=open` and `NAME=search` each add a decision to the default; bare names replace it.
-    added = {name: _ADDED[how] for name, _, how in (text.rpartition("=") for text in names) if name and how in _ADDED}
-    bare = [text for text in names if text.rpartition("=")[0] not in added]
-    return ChosenTools(dict.fromkeys(bare, _ADDED["search"]) | added, None if bare else is_search_tool)
+    additions = {}
+    for text in texts:
+        name, _, word = text.rpartition("=")
+        if name and word in _ADDED:
+            additions[name] = _ADDED[word]
+    bare_names = [text for text in texts if text.rpartition("=")[0] not in additions]
+    decisions = dict.fromkeys(bare_names, _ADDED["search"]) | additions
+    return ChosenTools(decisions, None if bare_names else is_search_tool)
 
 
 def _call_predicate(tools: ToolPredicate, name: str) -> bool:
@@ -263,8 +285,10 @@ def _call_predicate(tools: ToolPredicate, name: str) -> bool:
 def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
     """If `tools=` lists all search tools, raise InputError if the logs call tools but none of the listed tools."""
     if is_search.rule is None and called and not any(map(is_search.find, called)):
-        names, others = (", ".join(sorted(some)) for some in (is_search.decisions, filter(None, called)))
-        raise InputError(f"{spell('tools', [*is_search.decisions])}: the logs do not call {names}, only {others}")
+        option = spell("tools", [*is_search.decisions])
+        names = ", ".join(sorted(is_search.decisions))
+        called_names = ", ".join(sorted(filter(None, called)))
+        raise InputError(f"{option}: the logs do not call {names}, only {called_names}")
 
 
 def find_unused_tools(is_search: ChosenTools, called: Collection[str]) -> list[str]:
@@ -292,8 +316,8 @@ def split_arguments(arguments: Any) -> tuple[tuple[str, ...], dict[str, Any]]:
     arguments = _take_keywords(arguments)
     query_key = _find_query_key(arguments)
     queries = () if query_key is None else _collect_texts(arguments[query_key])
-    others = {key: value for key, value in arguments.items() if key != query_key and value not in _NO_VALUES}
-    return queries, others
+    further = {key: value for key, value in arguments.items() if key != query_key and value not in _NO_VALUES}
+    return queries, further
 
 
 def _parse_arguments(arguments: Any) -> Any:
@@ -312,8 +336,8 @@ def _take_keywords(arguments: dict[str, Any]) -> dict[str, Any]:
         return arguments
     if not any(keywords.get(key) for key in _QUERY_KEYS):
         return arguments
-    others = {key: value for key, value in arguments.items() if key != "kwargs"}
-    return others | keywords
+    without_keywords = {key: value for key, value in arguments.items() if key != "kwargs"}
+    return without_keywords | keywords
 
 
 def _find_query_key(arguments: dict[str, Any]) -> str | None:

@@ -44,35 +44,42 @@ def settle_lists_beside(trace: Trace, options: ReadOptions, summary: Summary, *,
         return
 
     by_name = options.tool_rule.has_default_rule
-    searches = [beside for beside in lists if beside.is_named]
+    searches = [result_list for result_list in lists if result_list.is_named]
     if not has_search and not searches and by_name:
         searches = _choose_searches(lists)
-    for beside in reversed(searches):  # each is put first in its step
-        _add_search(trace, beside)
+    for search in reversed(searches):  # each is put first in its step
+        _add_search(trace, search)
     if not searches and not has_search:
         searches = _add_cited_search(trace, lists, options)
 
-    others = [beside.results for beside in lists if beside not in searches and not beside.results.is_citations]
     if by_name:
-        _report_lists(trace, others, summary, has_search=has_search or bool(searches))
+        unused = [result_list.results for result_list in lists if result_list not in searches]
+        unused = [results for results in unused if not results.is_citations]
+        _report_lists(trace, unused, summary, has_search=has_search or bool(searches))
 
 
 def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterator[_ListBeside]:
     """Yield each list once, in the order of the conversation. The lists of the record belong to its last turn."""
     if is_whole and not trace.holders and _holds_only_messages(trace.record):
         return
-    holders = trace.holders if is_whole else list(filter(_has_notes, trace.holders))
     record = Holder(trace.record, trace.at, len(trace.turns), is_state=True)
-    if is_whole or isinstance(trace.record, dict):
-        holders = [*holders, record]
-    read: set[int] = _collect_read_values(trace) if is_whole else set()
-    scope: Scope = "record" if is_whole else "fields"
+    if is_whole:
+        scope: Scope = "record"
+        holders = [*trace.holders, record]
+        read_values = _collect_read_values(trace)
+    else:
+        scope = "fields"
+        holders = list(filter(_has_notes, trace.holders))
+        read_values = set()
+        if isinstance(trace.record, dict):
+            holders.append(record)
+
     calls = [call for turn in trace.turns for call in turn.calls]
     call_ids = {call.call_id for call in calls if call.call_id}
     outputs = {id(call.output) for call in calls}
     places = set()
     for holder in holders:
-        for results in find_result_lists(holder.value, holder.at, read, scope):
+        for results in find_result_lists(holder.value, holder.at, read_values, scope):
             answers_calls = bool(results.names) and call_ids.issuperset(results.names)
             if results.at in places or answers_calls or id(results.value) in outputs:
                 continue
@@ -99,34 +106,40 @@ def _has_notes(holder: Holder) -> bool:
 
 
 def _collect_read_values(trace: Trace) -> set[int]:
-    read = {id(holder.value) for holder in trace.holders}
+    """Return the identities of values that are read already: arguments and outputs of calls, and their members."""
+    identities = {id(holder.value) for holder in trace.holders}
     for call in (call for turn in trace.turns for call in turn.calls):
         for value in (call.arguments, call.output, call.spare):
-            inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-            read.add(id(value))
-            read.update(id(one) for one in inner if isinstance(one, (list, dict)))
-    return read
+            identities.add(id(value))
+            members: Iterable[Any] = ()
+            if isinstance(value, dict):
+                members = value.values()
+            elif isinstance(value, list):
+                members = value
+            identities.update(id(member) for member in members if isinstance(member, (list, dict)))
+    return identities
 
 
 def _choose_searches(lists: list[_ListBeside]) -> list[_ListBeside]:
     """Return the lists that are searches according to the log, without copies."""
-    searched = [beside for beside in lists if _was_searched(beside.results)]
-    chosen: list[_ListBeside] = []
-    for beside in sorted(searched, key=lambda beside: -len(beside.results.names)):
-        if not any(_is_copy(beside, other) for other in chosen):
-            chosen.append(beside)
-    chosen.sort(key=lists.index)
+    candidates = [result_list for result_list in lists if _was_searched(result_list.results)]
+    candidates.sort(key=lambda candidate: -len(candidate.results.names))  # the longest first
+    searches: list[_ListBeside] = []
+    for candidate in candidates:
+        if not any(_is_copy(candidate, search) for search in searches):
+            searches.append(candidate)
+    searches.sort(key=lists.index)
 
-    by_holder: dict[int, _ListBeside] = {}
-    for beside in chosen:
-        other = by_holder.setdefault(id(beside.holder.value), beside)
-        if other is not beside:
-            keys = [other.results.key, beside.results.key]
+    first_of_holder: dict[int, _ListBeside] = {}
+    for search in searches:
+        first = first_of_holder.setdefault(id(search.holder.value), search)
+        if first is not search:
+            keys = [first.results.key, search.results.key]
             raise InputError(
-                f"{format_place(beside.results.at)}: the record has two lists of results, {keys[0]!r} and {keys[1]!r}, and no "
+                f"{format_place(search.results.at)}: the record has two lists of results, {keys[0]!r} and {keys[1]!r}, and no "
                 f"call of a search. Name the lists that are searches with {spell('tools', keys)}"
             )
-    return chosen
+    return searches
 
 
 def _was_searched(results: ResultList) -> bool:
@@ -134,23 +147,24 @@ def _was_searched(results: ResultList) -> bool:
     return results.is_sure and not results.is_citations and says_so
 
 
-def _is_copy(beside: _ListBeside, other: _ListBeside) -> bool:
+def _is_copy(candidate: _ListBeside, search: _ListBeside) -> bool:
     """Return whether all documents of a list are in another list. The lists of two messages are two searches."""
-    may_repeat = beside.holder.is_state or other.holder.is_state or beside.holder.value is other.holder.value
-    names = set(beside.results.names)
-    return may_repeat and bool(names) and names <= set(other.results.names)
+    in_one_object = candidate.holder.value is search.holder.value
+    may_repeat = candidate.holder.is_state or search.holder.is_state or in_one_object
+    names = set(candidate.results.names)
+    return may_repeat and bool(names) and names <= set(search.results.names)
 
 
-def _add_search(trace: Trace, beside: _ListBeside, output: Any = None, remedy: str = "") -> None:
+def _add_search(trace: Trace, search: _ListBeside, output: Any = None, remedy: str = "") -> None:
     """Add a list as a call to the step that its holder belongs to, else to a new first step of the turn."""
-    results = beside.results
+    results, holder = search.results, search.holder
     call = ToolCall(
         results.key, results.at, is_search=True, queries=(results.question,) if results.question else (), remedy=remedy,
         output=results.value if output is None else output,
     )  # fmt: skip
 
-    turn = trace.turns[min(max(beside.holder.turn, 1), len(trace.turns)) - 1]
-    step = next((step for step in turn.steps if step is beside.holder.step), None)
+    turn = trace.turns[min(max(holder.turn, 1), len(trace.turns)) - 1]
+    step = next((step for step in turn.steps if step is holder.step), None)
     if step is None and not (turn.steps and turn.steps[0].is_beside):
         turn.steps.insert(0, Step(is_beside=True))
     (step or turn.steps[0]).calls.insert(0, call)
@@ -160,13 +174,15 @@ def _add_search(trace: Trace, beside: _ListBeside, output: Any = None, remedy: s
 
 def _add_cited_search(trace: Trace, lists: list[_ListBeside], options: ReadOptions) -> list[_ListBeside]:
     """Add a search without results for an answer with citations. With `citations=True`, the citations are its results."""
-    cited = [beside for beside in lists if beside.results.is_citations and beside.results.is_sure]
-    has_others = any(not beside.results.is_citations for beside in lists)
-    if not cited or has_others or trace.unknown or not options.tool_rule.has_default_rule:
+    citations = [
+        result_list for result_list in lists if result_list.results.is_citations and result_list.results.is_sure
+    ]
+    has_results = any(not result_list.results.is_citations for result_list in lists)
+    if not citations or has_results or trace.unknown or not options.tool_rule.has_default_rule:
         return []
     remedy = f"the log has only the citations of the answer: count them as results with {spell('citations', True)}"
-    _add_search(trace, cited[0], None if options.citations else UNANSWERED, remedy)
-    return cited
+    _add_search(trace, citations[0], None if options.citations else UNANSWERED, remedy)
+    return citations
 
 
 def _report_lists(trace: Trace, lists: list[ResultList], summary: Summary, *, has_search: bool) -> None:

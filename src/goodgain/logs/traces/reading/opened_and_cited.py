@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from goodgain.files.json_text import parse_if_json
 from goodgain.formats.urls import parse_url
-from goodgain.logs.traces.model import UNANSWERED, SearchCall, ToolCall, Turn
+from goodgain.logs.traces.model import UNANSWERED, Result, SearchCall, ToolCall, Turn
 from goodgain.logs.traces.tool_outputs.outcomes import BETWEEN_BLOCKS, brings_no_page
 from goodgain.logs.traces.tool_outputs.result_objects import normalise_key
 from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
@@ -59,19 +59,28 @@ class _Documents:
         for iteration, searches in enumerate(iterations, start=1):
             for number, search in enumerate(searches, start=1):
                 for result in search.results:
-                    names = {result.doc_id, result.url, *(value for _, value in result.ids)}
-                    names |= {key for name in (result.url, result.doc_id) if name for key in list_page_keys(name)}
-                    for name in filter(None, names):
+                    for name in _name_result(result):
                         self._places.setdefault(name, []).append((iteration, number, result.rank))
 
     def find(self, name: str, iteration: int) -> Place | None:
         """Return where the id or URL `name` was last found up to `iteration`, else where it was first found later, else None."""
         keys = [name, *list_page_keys(name)]
-        places = next((self._places[key] for key in keys if key in self._places), [])
-        return next((place for place in reversed(places) if place[0] <= iteration), places[0] if places else None)
+        places = next((self._places[key] for key in keys if key in self._places), None)
+        if places is None:
+            return None
+        return next((place for place in reversed(places) if place[0] <= iteration), places[0])
 
     def is_met(self, name: str) -> bool:
         return self.find(name, 0) is not None or not self.opened.isdisjoint([name, *list_page_keys(name)])
+
+
+def _name_result(result: Result) -> set[str]:
+    """Return the ids of a result, its address, and keys of its page."""
+    names = {result.doc_id, result.url, *(value for _, value in result.ids)}
+    for address in (result.url, result.doc_id):
+        if address:
+            names.update(list_page_keys(address))
+    return {name for name in names if name}
 
 
 def list_page_keys(name: str) -> list[str]:
@@ -80,7 +89,8 @@ def list_page_keys(name: str) -> list[str]:
     The first key is that of the address with its anchor. The last is that of the page: opening or citing a page by another anchor
     opens or cites the page.
     """
-    parsed = parse_url(name) if "/" in name or name.startswith("www.") else None  # most names are ids
+    is_id = "/" not in name and not name.startswith("www.")  # as most names
+    parsed = None if is_id else parse_url(name)
     if parsed is None or "://" not in parsed.normalised:
         return []
     page = f"page {parsed.item}"
@@ -95,46 +105,78 @@ def read_uses(
     mentions: list[Mention] = []
     unnamed, is_hidden = 0, False
     for iteration, call in opens:
-        named = list(_read_open(call, iteration, documents))
-        if not named:
+        mentions_of_call = list(_read_open(call, iteration, documents))
+        mentions += mentions_of_call
+        if not mentions_of_call:
             unnamed += 1
-            # The log hides the document if the arguments are missing or refer to an unrecorded output. Other calls without
-            # a name continue in the open page.
-            asked = parse_if_json(call.arguments) if call.opened is None else call.opened
-            is_hidden |= asked in (None, "", {}, ()) or _REFERENCE.search(str(asked)) is not None
-        mentions += named
-        documents.opened |= {key for one in named if one.name for key in (one.name, *list_page_keys(one.name))}
-    text, last = turn.answer, turn.steps[-1].calls[-1:] if turn.steps else []
-    if text is None and last and has_answer(last[0].tool):
-        text = str(last[0].arguments)
-    for name in dict.fromkeys(_list_citations(text or "", turn, documents)):
+            is_hidden |= _hides_document(call)
+        for mention in mentions_of_call:
+            if mention.name:
+                documents.opened.update([mention.name, *list_page_keys(mention.name)])
+
+    answer = _find_answer(turn)
+    for name in dict.fromkeys(_list_citations(answer or "", turn, documents)):
         place = documents.find(name, len(iterations))
         mentions.append(Mention("cite", len(iterations), None if place else name, place))
-    known = can_open if turn.opens_are_known is None else turn.opens_are_known
-    return Uses(mentions, text is not None or bool(turn.cited), None if is_hidden else known, unnamed)
+
+    answered = answer is not None or bool(turn.cited)
+    if turn.opens_are_known is not None:
+        can_open = turn.opens_are_known
+    return Uses(mentions, answered, None if is_hidden else can_open, unnamed)
+
+
+def _hides_document(call: ToolCall) -> bool:
+    """Return whether the log hides what a call opened: the arguments are missing, or refer to an unrecorded output.
+
+    Other calls without a name continue in the open page.
+    """
+    arguments = parse_if_json(call.arguments) if call.opened is None else call.opened
+    return arguments in (None, "", {}, ()) or _REFERENCE.search(str(arguments)) is not None
+
+
+def _find_answer(turn: Turn) -> str | None:
+    """Return the text of the final answer: the log's own, else the arguments of a last call that gives the answer."""
+    if turn.answer is not None or not turn.steps:
+        return turn.answer
+    last_calls = turn.steps[-1].calls[-1:]
+    if last_calls and has_answer(last_calls[0].tool):
+        return str(last_calls[0].arguments)
+    return None
 
 
 def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterator[Mention]:
-    asked = parse_if_json(call.arguments) if call.opened is None else [*call.opened]
-    if isinstance(asked, str) and any(map(str.isspace, asked.strip())):  # a text: the value in it, else its URLs
-        value = next(filter(None, (find(asked) for find in NOTATIONS.values())), None)
-        asked = [*_find_urls(asked)] if value is None else value[0]
-    found: dict[tuple[str | None, Place | None], None] = {}
-    for key, name in _list_names(asked, _NAMES + _POSITIONS):
+    # Each opened document once: its name, or its place among the results.
+    opened: dict[tuple[str | None, Place | None], None] = {}
+    for key, name in _list_names(_read_arguments(call), _NAMES + _POSITIONS):
         place = documents.find(str(name), iteration)
         if place is None and isinstance(name, int) and key in _POSITIONS:
             # The n-th result, from 1, of the last search before.
             searches = documents.iterations[iteration - 1] if iteration else ()
-            is_rank = searches and 0 < name <= len(searches[-1].results)
-            place = (iteration, len(searches), name) if is_rank else None
+            if searches and 0 < name <= len(searches[-1].results):
+                place = (iteration, len(searches), name)
         is_name = not (isinstance(name, int) and key in (*_DOUBTFUL, *_POSITIONS))
         if place is not None or (is_name and not _REFERENCE.fullmatch(str(name))):
-            found[None if place else str(name), place] = None
-    pages = call.output.split(BETWEEN_BLOCKS) if isinstance(call.output, str) else []
-    outputs = pages if len(pages) == len(found) else [call.output] * len(found)
-    for (unmet, place), output in zip(found, outputs, strict=True):
+            opened[None if place else str(name), place] = None
+
+    outputs = [call.output] * len(opened)
+    if isinstance(call.output, str):
+        pages = call.output.split(BETWEEN_BLOCKS)
+        if len(pages) == len(opened):
+            outputs = pages
+    for (name_of_unmet, place), output in zip(opened, outputs, strict=True):
         failed = call.failed or (output is not UNANSWERED and brings_no_page(output))
-        yield Mention("open", iteration, unmet, place, failed)
+        yield Mention("open", iteration, name_of_unmet, place, failed)
+
+
+def _read_arguments(call: ToolCall) -> Any:
+    """Return what a call opens. In a text of several words, this is the value in it, else its URLs."""
+    arguments = parse_if_json(call.arguments) if call.opened is None else [*call.opened]
+    if not isinstance(arguments, str) or not any(map(str.isspace, arguments.strip())):
+        return arguments
+    for find in NOTATIONS.values():
+        if value := find(arguments):
+            return value[0]
+    return [*_find_urls(arguments)]
 
 
 def _list_names(
@@ -150,34 +192,42 @@ def _list_names(
         for member in value:
             yield from _list_names(member, keys, key, depth - 1)
     elif isinstance(value, dict) and depth:
-        named = {normalise_key(str(name)): held for name, held in value.items() if held not in (None, "")}
-        for best in keys:
-            if found := list(_list_names(named.get(best), keys, best, depth - 1)):
-                yield from found
+        fields = {normalise_key(str(name)): member for name, member in value.items() if member not in (None, "")}
+        for best_key in keys:
+            if names := list(_list_names(fields.get(best_key), keys, best_key, depth - 1)):
+                yield from names
                 return
-        for held in named.values():  # a wrapper, or an argument of another name
-            if isinstance(held, (dict, list)) or (isinstance(held, str) and _URL.match(held.strip())):
-                yield from (one for one in _list_names(held, keys, "", depth - 1) if one[0] or _URL.match(str(one[1])))
+
+        for member in fields.values():  # a wrapper, or an argument of another name
+            if isinstance(member, (dict, list)) or (isinstance(member, str) and _URL.match(member.strip())):
+                for inner_key, inner_name in _list_names(member, keys, "", depth - 1):
+                    if inner_key or _URL.match(str(inner_name)):
+                        yield inner_key, inner_name
 
 
 def _list_citations(text: str, turn: Turn, documents: _Documents) -> Iterator[str]:
     """Yield what an answer cites: structured citations, URLs in its text, and bracketed ids of documents found or opened."""
-    for cited in turn.cited:
-        yield from (str(name) for _, name in _list_names(cited, _NAMES))
+    for citation in turn.cited:
+        yield from (str(name) for _, name in _list_names(citation, _NAMES))
+
     pages_of_question = {key for url in _find_urls(turn.user_text) for key in list_page_keys(url)}
     for url in _find_urls(text):
         # A URL of the question that the answer only repeats is not a citation.
         if pages_of_question.isdisjoint(list_page_keys(url)) or documents.is_met(url):
             yield url
-    for found in _BRACKETS.finditer(text):
-        for part in _BETWEEN_IDS.split(found[1] or found[2]):
+
+    for match in _BRACKETS.finditer(text):
+        for part in _BETWEEN_IDS.split(match[1] or match[2]):
             name = part.partition("†")[0].strip()
-            yield from filter(documents.is_met, [name] if documents.is_met(name) else _NUMBER.findall(name))
+            if documents.is_met(name):
+                yield name
+            else:
+                yield from filter(documents.is_met, _NUMBER.findall(name))
 
 
 def _find_urls(text: str) -> Iterator[str]:
-    for found in _URL.finditer(text):
-        url = found[0]
+    for match in _URL.finditer(text):
+        url = match[0]
         while url[-1] in _AFTER_URL or (url[-1] == ")" and url.count(")") > url.count("(")):
             url = url[:-1]
         yield url

@@ -51,34 +51,55 @@ def read_queries(trace: Trace, options: ReadOptions, iteration: str, summary: Su
         count_unknown(trace.unknown, options, summary)
     turns_read = len(trace.turns)
     _settle_lists(trace, options, summary)
-    used = _choose_turns(trace, options)
-    if options.query_text is not None:  # its value replaces the user's text as the question
-        text = follow_path(trace.record, options.query_text)
-        if not isinstance(text, str) or not text.strip():
-            remedy = f"give another path with {spell('query_text')}"
-            raise InputError(f"{format_place(trace.at)}: has no text at {options.query_text}; {remedy}")
-        for turn in trace.turns:
-            turn.user_text, turn.asked = text if turn is used[0] else "", None
-    read = [_read_query(trace, turn, options, iteration, summary) for turn in used]
+    turns = _choose_turns(trace, options)
+    if options.query_text is not None:
+        _replace_question(trace, turns[0], options.query_text)
+    queries = [_read_query(trace, turn, options, iteration, summary) for turn in turns]
+
     count_unknown(trace.unknown, options, summary)  # of traces that are read
     summary.traces += 1
     summary.turns_read += turns_read
-    summary.turns_used += turns_read if options.turns == "joined" else len(used)
-    # Either all turns are used, or one.
-    others = [turn for turn in trace.turns if turn is not used[0]] if len(used) < len(trace.turns) else []
-    calls_elsewhere = [call for turn in others for call in turn.calls]
-    summary.tools_elsewhere.update(call.tool for call in calls_elsewhere)
-    elsewhere = sum(_is_search(call, options) for call in calls_elsewhere)
-    summary.searches_elsewhere += elsewhere
-    idle = [query.turn for query in read if not query.iterations and not query.left_out]
+    summary.turns_used += turns_read if options.turns == "joined" else len(turns)
+    searches_elsewhere = _count_calls_elsewhere(trace, turns, options, summary)
+    _count_queries_without_search(queries, searches_elsewhere, summary)
+    return queries
+
+
+def _replace_question(trace: Trace, question_turn: Turn, path: str) -> None:
+    """Make the text at a path of the record the question, in place of what the user wrote in the turns."""
+    text = follow_path(trace.record, path)
+    if not isinstance(text, str) or not text.strip():
+        remedy = f"give another path with {spell('query_text')}"
+        raise InputError(f"{format_place(trace.at)}: has no text at {path}; {remedy}")
+    for turn in trace.turns:
+        turn.user_text = ""
+        turn.asked = None
+    question_turn.user_text = text
+
+
+def _count_calls_elsewhere(trace: Trace, turns: list[Turn], options: ReadOptions, summary: Summary) -> int:
+    """Count the calls in turns that did not become queries, and return how many of them are searches."""
+    if len(turns) == len(trace.turns):
+        return 0
+    (used_turn,) = turns  # either all turns are used, or one
+    calls = [call for turn in trace.turns if turn is not used_turn for call in turn.calls]
+    summary.tools_elsewhere.update(call.tool for call in calls)
+    searches = sum(_is_search(call, options) for call in calls)
+    summary.searches_elsewhere += searches
+    return searches
+
+
+def _count_queries_without_search(queries: list[Query], searches_elsewhere: int, summary: Summary) -> None:
+    idle = [query.turn for query in queries if not query.iterations and not query.left_out]
     for turn in idle:
-        if (handing := next((call for call in turn.calls if hands_over(call.tool)), None)) is not None:
-            summary.count("handed_over", f"{handing.tool} at {format_place(handing.at)}")
-    if elsewhere:
+        handing_calls = (call for call in turn.calls if hands_over(call.tool))
+        call = next(handing_calls, None)
+        if call is not None:
+            summary.count("handed_over", f"{call.tool} at {format_place(call.at)}")
+    if searches_elsewhere:
         summary.queries_searched_earlier += len(idle)
     else:
         summary.without_search += len(idle)
-    return read
 
 
 def _settle_lists(trace: Trace, options: ReadOptions, summary: Summary) -> None:
@@ -98,49 +119,69 @@ def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
     if options.turns == "joined":
         trace.turns = [_join_turns(trace.turns)]
     if options.turns == "searching":
-        searching = (turn for turn in reversed(trace.turns) if any(_is_search(call, options) for call in turn.calls))
-        return [next(searching, trace.turns[-1])]
-    return [trace.turns[-1]] if options.turns == "last" else trace.turns
+        for turn in reversed(trace.turns):
+            if any(_is_search(call, options) for call in turn.calls):
+                return [turn]
+    if options.turns in ("last", "searching"):
+        return [trace.turns[-1]]
+    return trace.turns
 
 
 def _join_turns(turns: list[Turn]) -> Turn:
     """Merge the turns of a conversation into one turn, with the id and question of the first turn."""
     for turn in turns[1:]:
-        first = turn.steps[0] if turn.steps else None
-        begun, ended = parse_time(turn.time), parse_time(first.time) if first else None
-        if first and begun and ended and begun <= ended and (first.usage is None or first.usage.seconds is None):
-            # Exclude the time in which the user wrote.
-            first.usage = add_usages(first.usage, Usage(seconds=(ended - begun).total_seconds()))
+        if turn.steps:
+            _add_time_of_first_step(turn)
+
     answers = [turn.answer for turn in turns if turn.answer is not None]
-    known = {turn.opens_are_known for turn in turns} - {None}
+    opens_are_known = {turn.opens_are_known for turn in turns} - {None}
     return replace(
         turns[0],
         user_text="\n".join(turn.user_text for turn in turns if turn.user_text),
         asked=turns[0].user_text,
         steps=[step for turn in turns for step in turn.steps],
         answer="\n\n".join(answers) if answers else None,
-        cited=[one for turn in turns for one in turn.cited],
-        opens_are_known=all(known) if known else None,
+        cited=[citation for turn in turns for citation in turn.cited],
+        opens_are_known=all(opens_are_known) if opens_are_known else None,
     )
+
+
+def _add_time_of_first_step(turn: Turn) -> None:
+    """Add the time since the user wrote to the usage of a turn's first step. So the time in which the user wrote is left out."""
+    step = turn.steps[0]
+    start, end = parse_time(turn.time), parse_time(step.time)
+    has_seconds = step.usage is not None and step.usage.seconds is not None
+    if start and end and start <= end and not has_seconds:
+        step.usage = add_usages(step.usage, Usage(seconds=(end - start).total_seconds()))
 
 
 def join_logs(traces: list[Trace], options: ReadOptions) -> Trace:
     """Merge several logs of one query into one trace. `options.order` sorts the steps by time, or keeps them log by log."""
     for trace in traces:
         _name_called_tools(trace, options)
-    used = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
-    turn = _join_turns([turn for _, turn in used])
+    turns = [(trace, turn) for trace in traces for turn in _choose_turns(trace, options)]
+    joined = _join_turns([turn for _, turn in turns])
     if options.order == "time":
-        begun = {id(step): time for trace, turn in used for step, time in _time_steps(trace, turn)}
-        turn.steps.sort(key=lambda step: begun[id(step)])
+        time_of = {id(step): time for trace, turn in turns for step, time in _time_steps(trace, turn)}
+        joined.steps.sort(key=lambda step: time_of[id(step)])
+
     unknown = tuple(item for trace in traces for item in trace.unknown)
-    outcomes: dict[str, float] = {}
-    for trace in traces:  # the last value of an outcome counts, but one incomplete log makes the query incomplete
-        found = read_outcomes(trace)
-        outcomes |= found | ({COMPLETED: 0.0} if 0 in (outcomes.get(COMPLETED), found.get(COMPLETED)) else {})
     holders = [holder for trace in traces for holder in trace.holders]
     holders += [Holder(trace.record, trace.at, 1, is_state=True) for trace in traces[1:]]
-    return replace(traces[0], turns=[turn], unknown=unknown, outcomes=outcomes, holders=holders)
+    return replace(traces[0], turns=[joined], unknown=unknown, outcomes=_join_outcomes(traces), holders=holders)
+
+
+def _join_outcomes(traces: list[Trace]) -> dict[str, float]:
+    """Return the last value of each outcome. One log that broke off makes the query incomplete."""
+    outcomes: dict[str, float] = {}
+    is_incomplete = False
+    for trace in traces:
+        outcomes_of_trace = read_outcomes(trace)
+        is_incomplete |= outcomes_of_trace.get(COMPLETED) == 0
+        outcomes |= outcomes_of_trace
+    if is_incomplete:
+        outcomes[COMPLETED] = 0.0
+    return outcomes
 
 
 def read_outcomes(trace: Trace) -> dict[str, float]:
@@ -161,11 +202,15 @@ def _time_steps(trace: Trace, turn: Turn) -> Iterator[tuple[Step, float]]:
 
 
 def _is_search(call: ToolCall, options: ReadOptions) -> bool:
-    return options.tool_rule.searches_with(call.tool, call.arguments) if call.is_search is None else call.is_search
+    if call.is_search is not None:
+        return call.is_search
+    return options.tool_rule.searches_with(call.tool, call.arguments)
 
 
 def _is_open(call: ToolCall, options: ReadOptions) -> bool:
-    return bool(call.opened) if call.opened is not None else not call.is_search and options.tool_rule.opens(call.tool)
+    if call.opened is not None:
+        return bool(call.opened)
+    return not call.is_search and options.tool_rule.opens(call.tool)
 
 
 def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: Summary) -> None:
@@ -178,38 +223,30 @@ def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: S
 
 def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
     iterations: list[list[SearchCall]] = []
-    ended: list[int] = []
-    opens: list[tuple[int, ToolCall]] = []
+    iterations_of_steps: list[int] = []
+    opens: list[tuple[int, ToolCall]] = []  # with the number of earlier iterations
     skipped = unparsed = 0
     for step in turn.steps:
-        searches: list[SearchCall] = []
-        beside: list[tuple[int, ToolCall]] = []
-        for call in step.calls:
-            is_open = _is_open(call, options)
-            if is_open:  # in a step with searches, it belongs to the previous iteration
-                beside.append((len(searches) if iteration == "call" else 0, call))
-            if _is_search(call, options):
-                searches.append(_read_search(call, options, summary))
-                continue
-            summary.skipped_tools[call.tool] += 1
-            if is_open:
-                summary.opening_tools[call.tool] += 1
-            # If the format decided on the call, the name of the tool does not matter.
-            if call.is_search is None and looks_like_results(call.output, call.at):
-                summary.lookalikes[call.tool] += 1
-        before, kept = len(iterations), []
-        # A step with an unparsed search remains an iteration. 'skip' leaves out a step with an unrecorded search: the results
-        # of the step are incomplete.
-        for group in [[search] for search in searches] if iteration == "call" else [searches] * bool(searches):
+        groups, opens_of_step = _read_step(step, options, iteration, summary)
+        earlier_iterations = len(iterations)
+        iterations_before = [earlier_iterations]  # by the number of earlier groups of the step
+        for group in groups:
+            # A step with an unparsed search remains an iteration. 'skip' leaves out a step with an unrecorded search: the
+            # results of the step are incomplete.
             statuses = {search.status for search in group}
             unparsed += "unparsed" in statuses
-            kept.append(options.unrecorded != "skip" or "unrecorded" not in statuses)
-            iterations += [group] * kept[-1]
-        skipped += kept.count(False)
-        opens += [(before + sum(kept[:number]), call) for number, call in beside]
-        ended.append(len(iterations) - before)
+            if options.unrecorded == "skip" and "unrecorded" in statuses:
+                skipped += 1
+            else:
+                iterations.append(group)
+            iterations_before.append(len(iterations))
+        opens += [(iterations_before[number], call) for number, call in opens_of_step]
+        iterations_of_steps.append(len(iterations) - earlier_iterations)
+
     summary.steps += len(turn.steps)
     summary.iterations += len(iterations)
+    summary.unparsed_iterations += unparsed
+    summary.unparsed_queries += unparsed > 0
     if not iterations and not skipped and trace.unknown:  # it may have been a search
         fault = f"{trace.unknown[0]}, and no search was found in turn {turn.index} of the trace"
         error = NotUnderstoodError(
@@ -218,19 +255,44 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
         )
         error.fault, error.place = fault, trace.unknown[0].at
         raise error
-    summary.unparsed_iterations += unparsed
-    summary.unparsed_queries += unparsed > 0
+
     # If every turn is a query, the id of the trace is not the id of a query.
     own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
-    spent = _sum_costs(turn, ended) if options.costs else []
+    spent = _sum_costs(turn, iterations_of_steps) if options.costs else []
     summary.costs_read += len(spent)
     summary.costs_known += sum(usage != Usage() for usage in spent)
     uses = None
     if options.uses:
-        can_open = bool(opens) or any(_is_open(call, options) for one in trace.turns for call in one.calls)
+        can_open = bool(opens) or any(_is_open(call, options) for any_turn in trace.turns for call in any_turn.calls)
         uses = read_uses(turn, iterations, opens, can_open=can_open)
         summary.unnamed_opens += uses.unnamed
     return Query(turn, own_id, iterations, skipped > 0, spent, uses)
+
+
+def _read_step(
+    step: Step, options: ReadOptions, iteration: str, summary: Summary
+) -> tuple[list[list[SearchCall]], list[tuple[int, ToolCall]]]:
+    """Return the searches of a step, grouped by iteration, and the calls that open documents with the number of earlier groups."""
+    searches: list[SearchCall] = []
+    opens: list[tuple[int, ToolCall]] = []
+    for call in step.calls:
+        is_open = _is_open(call, options)
+        if is_open:  # in a step with searches, it belongs to the previous iteration
+            opens.append((len(searches) if iteration == "call" else 0, call))
+        if _is_search(call, options):
+            searches.append(_read_search(call, options, summary))
+            continue
+
+        summary.skipped_tools[call.tool] += 1
+        if is_open:
+            summary.opening_tools[call.tool] += 1
+        # If the format decided on the call, the name of the tool does not matter.
+        if call.is_search is None and looks_like_results(call.output, call.at):
+            summary.lookalikes[call.tool] += 1
+
+    if iteration == "call":
+        return [[search] for search in searches], opens
+    return ([searches] if searches else []), opens
 
 
 def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> SearchCall:
@@ -255,6 +317,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
                 error.remedy = call.remedy
             raise error
         summary.count("blank", place)
+
     if outcome.status == "unparsed" and options.errors == "raise":
         raise InputError(
             f"{place}: no results can be read from the output of the search with {call.tool!r} "
@@ -262,6 +325,14 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
             "url, title or snippet (docs/traces/your_own_agent.md). Or read the output with parse= of read_traces. If this "
             f"tool does not search, name the search tools with {spell('tools')}"
         )
+
+    _count_search(call, outcome, summary)
+    source = call.arguments if call.queries is None else call.queries
+    return SearchCall(outcome.status, outcome.results, source, call.call_id, call.arguments)
+
+
+def _count_search(call: ToolCall, outcome: Outcome, summary: Summary) -> None:
+    place = format_place(call.at)
     if outcome.unread:
         summary.count("unread", place, outcome.unread)
         summary.searches_with_unread += 1
@@ -273,8 +344,6 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
     if outcome.status != "ok":
         name = "failed" if outcome.status == "error" else outcome.status
         setattr(summary, name, getattr(summary, name) + 1)
-    asked = call.arguments if call.queries is None else call.queries
-    return SearchCall(outcome.status, outcome.results, asked, call.call_id, call.arguments)
 
 
 def _has_chunks_of_one_document(results: Sequence[Result]) -> bool:
@@ -306,28 +375,34 @@ def _read_outcome(call: ToolCall, options: ReadOptions) -> Outcome:
     outcome = None
     for output in (call.output, call.spare):
         if output is not UNANSWERED and (outcome is None or outcome.status in ("unparsed", "empty")):
-            found = read_output(output, call.at, parse=options.parse, doc_type=call.doc_type)
-            if outcome is None or outcome.status == "unparsed" or found.results:
-                outcome = found
+            outcome_of_output = read_output(output, call.at, parse=options.parse, doc_type=call.doc_type)
+            if outcome is None or outcome.status == "unparsed" or outcome_of_output.results:
+                outcome = outcome_of_output
+
     if call.failed and not (outcome and outcome.results):
-        return Outcome("empty" if is_nothing_found(join_texts(call.output) or "") else "error")
+        found_nothing = is_nothing_found(join_texts(call.output) or "")
+        return Outcome("empty" if found_nothing else "error")
     return outcome or Outcome("unrecorded")
 
 
-def _sum_costs(turn: Turn, ended: list[int]) -> list[Usage]:
-    """Return the costs of each iteration and, last, of the final answer. `ended` counts the iterations that end at each step."""
-    spent: list[Usage] = []
-    rest, clock = Usage(), parse_time(turn.time)
-    for step, count in zip(turn.steps, ended, strict=True):
-        rest = add_usages(rest, step.usage) or rest
+def _sum_costs(turn: Turn, iterations_of_steps: list[int]) -> list[Usage]:
+    """Return the costs of each iteration and, last, of the final answer."""
+    costs: list[Usage] = []
+    cost = Usage()  # since the previous iteration
+    clock = parse_time(turn.time)
+    for step, iterations in zip(turn.steps, iterations_of_steps, strict=True):
+        cost = add_usages(cost, step.usage) or cost
         # The default duration is the time since the previous step.
-        if (time := parse_time(step.time)) is not None:
-            if clock is not None and time >= clock and (step.usage is None or step.usage.seconds is None):
-                rest = add_usages(rest, Usage(seconds=(time - clock).total_seconds())) or rest
+        time = parse_time(step.time)
+        if time is not None:
+            has_seconds = step.usage is not None and step.usage.seconds is not None
+            if clock is not None and time >= clock and not has_seconds:
+                cost = add_usages(cost, Usage(seconds=(time - clock).total_seconds())) or cost
             clock = time
+
         # The first iteration of a step gets all costs since the previous iteration.
-        if count:
-            free = Usage(*(None if getattr(rest, name) is None else 0 for name in Usage.__struct_fields__))
-            spent += [rest, *[free] * (count - 1)]
-            rest = Usage()
-    return [*spent, rest]
+        if iterations:
+            free = Usage(*(None if getattr(cost, name) is None else 0 for name in Usage.__struct_fields__))
+            costs += [cost, *[free] * (iterations - 1)]
+            cost = Usage()
+    return [*costs, cost]

@@ -63,19 +63,21 @@ class Question(NamedTuple):
     def of_turns(cls, texts: Iterable[str]) -> list[Question]:
         """Return the question of each turn of a conversation. `texts` has what the user wrote in each turn."""
         questions = []
-        said = hashlib.blake2b(digest_size=_KEY_SIZE)
+        conversation = hashlib.blake2b(digest_size=_KEY_SIZE)
         separator = b""
         for text in texts:
-            text = text if text.isascii() else unicodedata.normalize("NFKC", text)
+            if not text.isascii():
+                text = unicodedata.normalize("NFKC", text)
             text = " ".join(text.casefold().split())
             if not text:
                 questions.append(cls())
                 continue
+
             encoded = text.encode("utf-8", "surrogatepass")
-            said.update(separator + encoded)
+            conversation.update(separator + encoded)
             separator = b"\n"
             key = hashlib.blake2b(encoded, digest_size=_KEY_SIZE).digest()
-            questions.append(cls(text[:_QUOTED], key, said.digest()))
+            questions.append(cls(text[:_QUOTED], key, conversation.digest()))
         return questions
 
 
@@ -99,18 +101,22 @@ class NamedQuery(NamedTuple):
 def read_query_ids(source: Any) -> QueryIds:
     """Read a table of query ids (.csv, .tsv, .jsonl, .parquet or a data frame) with a column query_id, and a column text or log."""
     frame, rows = _read_frame(source, spell("query_ids"))
-    ids: dict[bytes | str, str] = {}
-    given = [name for name in ("text", "log") if name in frame.columns]
-    if "query_id" not in frame.columns or not given:
-        there = ", ".join(frame.columns) or "none"
-        raise InputError(f"{rows.label}: needs a header with query_id and text, or query_id and log; found {there}")
-    is_given = nw.any_horizontal(*(~nw.col(name).is_null() for name in given), ignore_nulls=True)
-    problems = [(lacks("query_id")[0] & is_given, "has no query_id")]
-    for name in given:
-        without = nw.col(name).str.strip_chars() == ""
-        problems.append((without if len(given) == 2 else without | nw.col(name).is_null(), f"has no {name}"))
+    columns = [name for name in ("text", "log") if name in frame.columns]
+    if "query_id" not in frame.columns or not columns:
+        header = ", ".join(frame.columns) or "none"
+        raise InputError(f"{rows.label}: needs a header with query_id and text, or query_id and log; found {header}")
+
+    has_value = nw.any_horizontal(*(~nw.col(name).is_null() for name in columns), ignore_nulls=True)
+    problems = [(lacks("query_id")[0] & has_value, "has no query_id")]
+    for name in columns:
+        is_blank = nw.col(name).str.strip_chars() == ""
+        if len(columns) == 1:
+            is_blank |= nw.col(name).is_null()
+        problems.append((is_blank, f"has no {name}"))
     check_rows(nw.from_native(frame, eager_only=True), rows, problems)
-    for name in given:
+
+    ids: dict[bytes | str, str] = {}
+    for name in columns:
         for row, (query_id, value) in enumerate(frame.select("query_id", name).iter_rows()):
             if value is None:
                 continue
@@ -126,13 +132,14 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
     frame, rows = _read_frame(source, spell("earlier_queries"))
     if not {"query_id", "text"} <= set(frame.columns):
         raise InputError(f"{rows.label}: needs the columns query_id and text, as written by {spell('queries')}")
-    found: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     for query_id, text in frame.select("query_id", "text").drop_nulls().iter_rows():
         question = Question.of(text)
-        if (other := found.setdefault(query_id, question)).key != question.key:
-            both = f"{other.text!r} and {question.text!r}"
-            raise InputError(f"{rows.label}: the query id {query_id!r} has two questions, {both}; keep one")
-    return found
+        first = questions.setdefault(query_id, question)
+        if first.key != question.key:
+            texts = f"{first.text!r} and {question.text!r}"
+            raise InputError(f"{rows.label}: the query id {query_id!r} has two questions, {texts}; keep one")
+    return questions
 
 
 def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
@@ -142,7 +149,9 @@ def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
     else:
         frame = read_frame(source, argument)
     names = [name for name in _TYPES if name in frame.columns]
-    return (cast_texts(frame.select(names), names, rows.label) if names else frame), rows
+    if names:
+        frame = cast_texts(frame.select(names), names, rows.label)
+    return frame, rows
 
 
 class RepeatedQueryError(InputError):
@@ -171,20 +180,15 @@ class QueryNames:
     def add(self, query: NamedQuery) -> None:
         earlier = self._runs.setdefault(query.run, {}).setdefault(query.query_id, query)
         if earlier is not query:
-            system, replicate = query.run
-            of = f" of system {system!r}" if system is not None else ""
-            of += f", replicate {replicate!r}," if replicate is not None else ""
-            are_runs = None not in (query.repeat, earlier.repeat) and query.repeat != earlier.repeat
-            raise (RepeatedQueryError if are_runs else InputError)(
-                f"{format_place(query.at)}: the query id {query.query_id!r}{of} is also in {format_place(earlier.at)}. Number the "
-                f"runs of a query in a field repeat; for other queries, name the field of their ids: {spell('query_id', 'id')}"
-            )
+            raise _make_repeated_error(query, earlier)
+
         self._first.setdefault(query.source, query.at)
         if "path" in self._first and "constant" in self._first:
-            without, having = format_place(self._first["constant"]), format_place(self._first["path"])
+            place_without = format_place(self._first["constant"])
+            place_with = format_place(self._first["path"])
             raise InputError(
-                f"{without}: lacks the field that {spell('query_id')} names, but {having} has it; add the field to every trace, or "
-                "use a function"
+                f"{place_without}: lacks the field that {spell('query_id')} names, but {place_with} has it; add the field to "
+                "every trace, or use a function"
             )
 
     def join(self, options: ReadOptions, summary: Summary) -> None:
@@ -195,7 +199,7 @@ class QueryNames:
         Queries of different runs are equal if they share an id, or a question that no run asks twice. Equal queries get the
         id that the caller gave, else the id of the first run.
         """
-        queries = [query for of_run in self._runs.values() for query in of_run.values()]
+        queries = [query for queries_of_run in self._runs.values() for query in queries_of_run.values()]
         is_field = isinstance(options.query_id, str) and _names_field(options.query_id)
         if is_field and "ignored" in self._first and "path" not in self._first:
             raise _make_field_error(self._first["ignored"], str(options.query_id))
@@ -207,10 +211,29 @@ class QueryNames:
         self.new_ids = _join_queries(queries, summary) if len(self._runs) > 1 else {}
 
 
+def _make_repeated_error(query: NamedQuery, earlier: NamedQuery) -> InputError:
+    """Return the error of two queries of one run with one id."""
+    system, replicate = query.run
+    name = f"the query id {query.query_id!r}"
+    if system is not None:
+        name += f" of system {system!r}"
+    if replicate is not None:
+        name += f", replicate {replicate!r},"
+    message = (
+        f"{format_place(query.at)}: {name} is also in {format_place(earlier.at)}. Number the "
+        f"runs of a query in a field repeat; for other queries, name the field of their ids: {spell('query_id', 'id')}"
+    )
+    if None not in (query.repeat, earlier.repeat) and query.repeat != earlier.repeat:
+        return RepeatedQueryError(message)
+    return InputError(message)
+
+
 def name_run(trace: Trace, system: str | None, options: ReadOptions) -> RunName:
     """Return the system and replicate of a trace. The system is the argument `system`, else the option `tag`, else `trace.tag`."""
-    system = system or (options.tag if options.tag is not None else trace.tag)
-    return RunName(system, trace.run or find_id(trace.record, REPEATS if options.repeats else REPEATS[:1]))
+    if not system:
+        system = trace.tag if options.tag is None else options.tag
+    fields = REPEATS if options.repeats else REPEATS[:1]
+    return RunName(system, trace.run or find_id(trace.record, fields))
 
 
 def name_queries(trace: Trace, queries: list[Query], run: RunName, options: ReadOptions, name: str) -> list[NamedQuery]:
@@ -220,14 +243,17 @@ def name_queries(trace: Trace, queries: list[Query], run: RunName, options: Read
     trace itself; a constant or function `query_id=`; the name of the file (with a number if the file has several traces). With
     turns='all', the number of the turn is appended, unless the turn has its own id.
     """
-    of_turns = Question.of_turns(turn.user_text if turn.asked is None else turn.asked for turn in trace.turns)
-    questions = {turn.index: question for turn, question in zip(trace.turns, of_turns, strict=True)}
-    named, repeat = [], None if run.replicate is not None else find_id(trace.record, REPEATS)
+    texts = [turn.user_text if turn.asked is None else turn.asked for turn in trace.turns]
+    indices = [turn.index for turn in trace.turns]
+    question_of = dict(zip(indices, Question.of_turns(texts), strict=True))
+    repeat = find_id(trace.record, REPEATS) if run.replicate is None else None
+
+    named_queries = []
     for query in queries:
-        question = questions[query.turn.index]
+        question = question_of[query.turn.index]
         query_id, source = _choose_query_id(trace, query, question, options, name)
-        named.append(NamedQuery(run, query_id, trace.at, source, question, repeat))
-    return named
+        named_queries.append(NamedQuery(run, query_id, trace.at, source, question, repeat))
+    return named_queries
 
 
 def name_log(trace: Trace, name: str) -> str:
@@ -238,56 +264,68 @@ def name_log(trace: Trace, name: str) -> str:
 def find_id_of_log(trace: Trace, table: QueryIds, name: str) -> str | None:
     """Return a log's id in `table`, or None. Look up, in this order: the trace's id, numbered file name, file name, session."""
     names = (trace.query_id, name_log(trace, name), name, trace.session_id)
-    return next((table[known] for known in names if known is not None and known in table), None)
+    return next((table[key] for key in names if key is not None and key in table), None)
 
 
-def _choose_query_id(trace: Trace, query: Query, asked: Question, options: ReadOptions, name: str) -> tuple[str, str]:
-    log = name_log(trace, name)
+def _choose_query_id(
+    trace: Trace, query: Query, question: Question, options: ReadOptions, name: str
+) -> tuple[str, str]:
+    """Return the id of a query, and its source as in `NamedQuery`."""
     number = f"_{query.turn.index}" if options.turns == "all" else ""
-    if (table := options.query_ids) is not None:
-        if (query_id := table.get(asked.key) or table.get(query.own_id or "")) is not None:
+    table = options.query_ids
+    if table is not None:
+        query_id = table.get(question.key) or table.get(query.own_id or "")
+        if query_id is not None:
             return query_id, "table"
-        if (of_log := find_id_of_log(trace, table, name)) is not None:
-            return of_log + number, "table"
-    own, chosen = trace.query_id if query.own_id is None else query.own_id, options.query_id
-    has_field = isinstance(chosen, str) and follow_path(trace.record, chosen) is not ABSENT
-    if own is not None and not (has_field and own == trace.query_id):
-        return own + number * (query.own_id is None), "own" if chosen in (None, own) else "ignored"
-    if chosen is not None:
-        query_id, source = _apply_query_id_option(trace, options)
-        return query_id + number, source
-    return log + number, "name"
+        id_of_log = find_id_of_log(trace, table, name)
+        if id_of_log is not None:
+            return id_of_log + number, "table"
+
+    option = options.query_id
+    own_id = trace.query_id if query.own_id is None else query.own_id
+    has_field = isinstance(option, str) and follow_path(trace.record, option) is not ABSENT
+    if own_id is not None and not (has_field and own_id == trace.query_id):
+        source = "own" if option in (None, own_id) else "ignored"
+        return (own_id + number if query.own_id is None else own_id), source
+
+    if option is not None:
+        id_of_trace, source = _apply_query_id_option(trace, options)
+        return id_of_trace + number, source
+    return name_log(trace, name) + number, "name"
 
 
 def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str]:
-    chosen = options.query_id
-    if callable(chosen):
+    option = options.query_id
+    if callable(option):
         try:
-            value = chosen(trace)
+            value = option(trace)
         except Exception as error:
             failure = f"{spell('query_id')} failed with {type(error).__name__} ({error})"
             raise InputError(f"{format_place(trace.at)}: {failure}") from error
         return _check_id(value, trace, f"{spell('query_id')} gave"), "function"
-    chosen = str(chosen)
-    value = follow_path(trace.record, chosen)
+
+    path = str(option)
+    value = follow_path(trace.record, path)
     if value is not ABSENT:
-        return _check_id(value, trace, f"{chosen} holds"), "path"
-    if _names_field(chosen):
-        raise _make_field_error(trace.at, chosen)
-    return check_name(chosen, "query"), "constant"
+        return _check_id(value, trace, f"{path} holds"), "path"
+    if _names_field(path):
+        raise _make_field_error(trace.at, path)
+    return check_name(path, "query"), "constant"
 
 
-def _names_field(chosen: str) -> bool:
-    return chosen.startswith("/") or chosen.rpartition(".")[2] in _ID_FIELDS
+def _names_field(text: str) -> bool:
+    return text.startswith("/") or text.rpartition(".")[2] in _ID_FIELDS
 
 
-def _make_field_error(at: str, chosen: str) -> InputError:
-    return InputError(f"{format_place(at)}: has no field {chosen} for query ids; give another, or a function")
+def _make_field_error(at: str, path: str) -> InputError:
+    return InputError(f"{format_place(at)}: has no field {path} for query ids; give another, or a function")
 
 
-def _check_id(value: Any, trace: Trace, what: str) -> str:
+def _check_id(value: Any, trace: Trace, source: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int)) or value == "":
-        raise InputError(f"{format_place(trace.at)}: {what} {describe(value)} as query id; give text or a whole number")
+        raise InputError(
+            f"{format_place(trace.at)}: {source} {describe(value)} as query id; give text or a whole number"
+        )
     return check_name(str(value), "query")
 
 
@@ -295,29 +333,36 @@ def _join_queries(queries: list[NamedQuery], summary: Summary) -> dict[str, str]
     _check_equal_ids(queries)
     ids = _join_by_question(queries)
     _check_new_ids(queries, ids)
-    several_systems = len({query.run.system for query in queries}) > 1
-    summary.joined_runs = "systems" if several_systems else "runs"
-    found_by: dict[str, set[str | None]] = {}
+
+    has_several_systems = len({query.run.system for query in queries}) > 1
+    summary.joined_runs = "systems" if has_several_systems else "runs"
+    runs_of_query: dict[str, set[str | None]] = {}
     for query in queries:
-        of = query.run.system if several_systems else query.run.replicate
-        found_by.setdefault(ids.get(query.query_id, query.query_id), set()).add(of)
-    renamed = set(ids.values())
-    for query_id, found in found_by.items():
-        if found != {EARLIER.system}:
-            summary.joined_to_none += len(found) < 2
-            summary.joined_by_question += len(found) > 1 and query_id in renamed
-            summary.joined_by_id += len(found) > 1 and query_id not in renamed
+        query_id = ids.get(query.query_id, query.query_id)
+        run = query.run.system if has_several_systems else query.run.replicate
+        runs_of_query.setdefault(query_id, set()).add(run)
+
+    new_ids = set(ids.values())
+    for query_id, runs in runs_of_query.items():
+        if runs == {EARLIER.system}:
+            continue
+        if len(runs) < 2:
+            summary.joined_to_none += 1
+        elif query_id in new_ids:
+            summary.joined_by_question += 1
+        else:
+            summary.joined_by_id += 1
     return ids
 
 
 def _check_equal_ids(queries: list[NamedQuery]) -> None:
-    first: dict[str, NamedQuery] = {}
+    first_of_id: dict[str, NamedQuery] = {}
     for query in queries:
         if query.question.key and not query.has_given_id:
-            query_id, other = query.query_id, first.setdefault(query.query_id, query)
-            if other.question.key != query.question.key and other.run.system != query.run.system:
+            first = first_of_id.setdefault(query.query_id, query)
+            if first.question.key != query.question.key and first.run.system != query.run.system:
                 raise InputError(
-                    f"the query id {query_id!r} has two questions: {other.question.text!r} in {format_place(other.at)}, and "
+                    f"the query id {query.query_id!r} has two questions: {first.question.text!r} in {format_place(first.at)}, and "
                     f"{query.question.text!r} in {format_place(query.at)}; give each query its id with {spell('query_ids')}, "
                     f"or {spell('query_id')}"
                 )
@@ -325,33 +370,38 @@ def _check_equal_ids(queries: list[NamedQuery]) -> None:
 
 def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
     """Map ids to new ids: queries with the same question get the first id that the caller gave one of them, else the first id."""
-    by_question: dict[bytes, list[NamedQuery]] = {}
-    questions: dict[str, set[bytes]] = {}
+    queries_of_question: dict[bytes, list[NamedQuery]] = {}
+    questions_of_id: dict[str, set[bytes]] = {}
     for query in queries:
         if key := query.question.conversation:
-            by_question.setdefault(key, []).append(query)
-            questions.setdefault(query.query_id, set()).add(key)
+            queries_of_question.setdefault(key, []).append(query)
+            questions_of_id.setdefault(query.query_id, set()).add(key)
+
     ids: dict[str, str] = {}
-    for asked in by_question.values():
+    for equal_queries in queries_of_question.values():
         # Simulated users ask different questions in replicates. An id with several questions joins queries only by id.
-        same = [query for query in asked if len(questions[query.query_id]) == 1]
-        is_asked_twice = len({query.run for query in asked}) < len(asked)
-        if is_asked_twice or len(same) < 2:
+        joinable = [query for query in equal_queries if len(questions_of_id[query.query_id]) == 1]
+        runs = {query.run for query in equal_queries}
+        is_asked_twice = len(runs) < len(equal_queries)
+        if is_asked_twice or len(joinable) < 2:
             continue
-        kept = next((query for query in same if query.has_given_id), same[0]).query_id
-        ids |= {query.query_id: kept for query in same if query.query_id != kept and not query.has_given_id}
+
+        new_id = next((query for query in joinable if query.has_given_id), joinable[0]).query_id
+        for query in joinable:
+            if query.query_id != new_id and not query.has_given_id:
+                ids[query.query_id] = new_id
     return ids
 
 
 def _check_new_ids(queries: list[NamedQuery], ids: Mapping[str, str]) -> None:
-    kept: dict[tuple[RunName, str], NamedQuery] = {}
+    first_of_id: dict[tuple[RunName, str], NamedQuery] = {}
     for query in queries:
-        joined = ids.get(query.query_id, query.query_id)
-        other = kept.setdefault((query.run, joined), query)
-        if other is not query:
+        new_id = ids.get(query.query_id, query.query_id)
+        first = first_of_id.setdefault((query.run, new_id), query)
+        if first is not query:
             raise InputError(
-                f"{format_place(query.at)}: the queries {other.query_id!r} and {query.query_id!r} of one system would both get "
-                f"the id {joined!r}, because each shares an id or a question with queries of other systems or runs; "
+                f"{format_place(query.at)}: the queries {first.query_id!r} and {query.query_id!r} of one system would both get "
+                f"the id {new_id!r}, because each shares an id or a question with queries of other systems or runs; "
                 f"give each query its id with {spell('query_ids')}"
             )
 

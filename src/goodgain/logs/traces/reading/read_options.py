@@ -58,17 +58,21 @@ class ReadOptions:
             if value not in choices:
                 allowed = ", ".join(repr(choice) for choice in choices if choice is not None)
                 raise InputError(f"{spell(name, value)} is not known; give one of {allowed}")
+
         if self.format != "auto":
             get_format(self.format)
         if not (self.query_id is None or callable(self.query_id) or (isinstance(self.query_id, str) and self.query_id)):
             raise InputError(f"{spell('query_id')} takes a text (a constant or a field path), or a function of a trace")
         if self.query_text is not None:
             if not (isinstance(self.query_text, str) and self.query_text.startswith("/")):
-                given = spell("query_text", self.query_text)
-                raise InputError(f"{given}: give the path of a field, such as /task/question")
+                option = spell("query_text", self.query_text)
+                raise InputError(f"{option}: give the path of a field, such as /task/question")
             if self.turns == "all":
-                each = f"with {spell('turns', 'all')} each turn has its own question"
-                raise InputError(f"{spell('query_text')} reads one question per trace, but {each}; omit either option")
+                conflict = f"with {spell('turns', 'all')} each turn has its own question"
+                raise InputError(
+                    f"{spell('query_text')} reads one question per trace, but {conflict}; omit either option"
+                )
+
         if self.parse is not None and not callable(self.parse):
             raise InputError("parse= takes None, or a function that returns the results in a tool's output")
         if self.tag is not None and not isinstance(self.tag, str):

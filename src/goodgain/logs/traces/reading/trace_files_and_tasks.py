@@ -49,13 +49,14 @@ def find_trace_files(paths: Paths) -> list[TraceFile]:
             if not isinstance(name, str) or not name:
                 raise InputError(f"{name!r} is not the name of a system; give a text, as in {{'old': 'old.jsonl'}}")
             check_name(name, "system")
-        named = [(path, name) for name, of_system in paths.items() for path in _list_files(of_system)]
+        system_of_path = [(path, name) for name, of_system in paths.items() for path in _list_files(of_system)]
     else:
-        named = [(path, None) for path in _list_files(paths)]
-    if not named:
+        system_of_path = [(path, None) for path in _list_files(paths)]
+    if not system_of_path:
         raise InputError("no trace was given; name at least one file")
+
     files: dict[Path, TraceFile] = {}
-    for path, system in named:
+    for path, system in system_of_path:
         if path in files:
             raise InputError(f"{path}: is given twice; name each file once")
         files[path] = TraceFile(path, system, path.stat().st_size)
@@ -63,27 +64,35 @@ def find_trace_files(paths: Paths) -> list[TraceFile]:
 
 
 def _list_files(paths: PathsOfSystem) -> list[Path]:
-    given = [paths] if isinstance(paths, (str, os.PathLike)) else paths
-    if not isinstance(given, Iterable):
-        raise InputError(f"the traces are of type {type(given).__name__}; give the path of a file or folder, or a list")
+    if isinstance(paths, (str, os.PathLike)):
+        paths = [paths]
+    if not isinstance(paths, Iterable):
+        raise InputError(f"the traces are of type {type(paths).__name__}; give the path of a file or folder, or a list")
+
     files: list[Path] = []
-    for path in (make_path(one, "one of the traces") for one in given):
+    for text in paths:
+        path = make_path(text, "one of the traces")
         with explain_read_errors(path):
-            try:  # stat fails if there is no such file, or if a log passed as text is too long for a name
-                mode = path.stat().st_mode
-            except ValueError as error:  # a NUL in the name
-                fault = f"{str(path)[:200]!r}: {error_reason(error)}"
-                raise InputError(f"{fault}; give the path of a readable file") from error
-            found = [path]
-            if stat.S_ISDIR(mode):
-                found = [file for known in formats().values() for file in known.find(path)] or list_logs(path)
-            elif not stat.S_ISREG(mode):
-                raise InputError(f"{path}: is a pipe or a device, but a log is read twice; write it to a file")
-        if not found:
+            files_of_path = _list_files_at(path)
+        if not files_of_path:
             endings = ", ".join(LOG_ENDINGS)
             raise InputError(f"{path}: the directory holds no file that ends in {endings}; give the paths of logs")
-        files += found
+        files += files_of_path
     return files
+
+
+def _list_files_at(path: Path) -> list[Path]:
+    try:  # stat fails if there is no such file, or if a log passed as text is too long for a name
+        mode = path.stat().st_mode
+    except ValueError as error:  # a NUL in the name
+        fault = f"{str(path)[:200]!r}: {error_reason(error)}"
+        raise InputError(f"{fault}; give the path of a readable file") from error
+
+    if stat.S_ISDIR(mode):
+        return [file for trace_format in formats().values() for file in trace_format.find(path)] or list_logs(path)
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path}: is a pipe or a device, but a log is read twice; write it to a file")
+    return [path]
 
 
 def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
@@ -107,6 +116,7 @@ def map_in_processes(run: Callable[[Task], Iterable[Value]], tasks: Iterable[Tas
             f"with {spell('jobs', jobs)}, functions given as options must be importable by name ({error}); "
             "define them in a module, or leave jobs at 1"
         ) from error
+
     with _open_pool(jobs) as pool:
         waiting: deque[Future[tuple[list[Value], list[GoodgainNotice]]]] = deque()
         for task in tasks:

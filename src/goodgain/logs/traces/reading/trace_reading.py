@@ -17,9 +17,10 @@ from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.formats import Format, detect_format, get_format, is_claimed
 from goodgain.logs.traces.input.logs_and_archives import Log, find_logs
 from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.model import Result, Trace
+from goodgain.logs.traces.model import Result, Trace, Usage
 from goodgain.logs.traces.reading import queries_and_costs, query_ids, trace_files_and_tasks
 from goodgain.logs.traces.reading.advice import make_source
+from goodgain.logs.traces.reading.opened_and_cited import Uses
 from goodgain.logs.traces.reading.queries_and_costs import NotUnderstoodError, Query, UnrecordedError
 from goodgain.logs.traces.reading.query_ids import NamedQuery, QueryNames
 from goodgain.logs.traces.reading.read_options import ReadOptions
@@ -75,55 +76,69 @@ class ResultRows:
     def __len__(self) -> int:
         return len(self._results)
 
-    def add(self, query: Query, *of: str | None) -> None:
-        """Add the rows of a query. `of` holds the query id, the system and the replicate."""
+    def add(self, query: Query, *names: str | None) -> None:
+        """Add the rows of a query. `names` holds the query id, the system and the replicate."""
         turn = query.turn.index
-        self.tables["queries"].append((*of, query.turn.user_text))
+        self.tables["queries"].append((*names, query.turn.user_text))
         if query.turn.trace_id is not None:
-            self.tables["traces"].append((*of, query.turn.trace_id))
+            self.tables["traces"].append((*names, query.turn.trace_id))
+
         for iteration, searches in enumerate(query.iterations, start=1):
             for number, search in enumerate(searches, start=1):
-                found = search.results or _NO_RESULT
-                self._searches.append((*of, turn, iteration, number, search.call_id, search, search, search.status))
-                self._counts.append(len(found))
-                self._results += found
+                results = search.results or _NO_RESULT
+                self._searches.append((*names, turn, iteration, number, search.call_id, search, search, search.status))
+                self._counts.append(len(results))
+                self._results += results
         if not query.iterations:  # a query that never searched has one row with iteration 0
             status = "unrecorded" if query.left_out else None
-            self._searches.append((*of, turn, 0, 0, None, None, None, status))
+            self._searches.append((*names, turn, 0, 0, None, None, None, status))
             self._counts.append(1)
             self._results += _NO_RESULT
 
-        for place, usage in enumerate(query.spent, start=1):
-            iteration = place if place < len(query.spent) else 0
-            values = astuple(usage)
-            if iteration or not query.iterations or values.count(None) < len(values):
-                calls = len(query.iterations[iteration - 1]) if iteration else 0
-                self.tables["costs"].append((*of, iteration, calls, *values))
-
+        if query.spent:
+            self._add_costs(query, names)
         if query.uses is not None:
-            answered, can_open, no_place = query.uses.answered, query.uses.can_open, (None, None, None)
-            self.tables["uses"].append((*of, "query", None, None, *no_place, None, answered, can_open))
-            self.tables["uses"] += [
-                (*of, one.kind, one.iteration, one.name, *(one.place or no_place), one.failed, None, None)
-                for one in query.uses.mentions
-            ]
+            self._add_uses(query.uses, names)
+
+    def _add_costs(self, query: Query, names: tuple[str | None, ...]) -> None:
+        costs = self.tables["costs"]
+        *of_iterations, of_answer = query.spent
+        for iteration, usage in enumerate(of_iterations, start=1):
+            calls = len(query.iterations[iteration - 1])
+            costs.append((*names, iteration, calls, *astuple(usage)))
+        if not query.iterations or of_answer != Usage():
+            costs.append((*names, 0, 0, *astuple(of_answer)))
+
+    def _add_uses(self, uses: Uses, names: tuple[str | None, ...]) -> None:
+        no_place = (None, None, None)
+        rows = self.tables["uses"]
+        rows.append((*names, "query", None, None, *no_place, None, uses.answered, uses.can_open))
+        for mention in uses.mentions:
+            place = mention.place or no_place
+            rows.append((*names, mention.kind, mention.iteration, mention.name, *place, mention.failed, None, None))
 
     def to_frames(self, tables: Sequence[str]) -> list[pl.DataFrame]:
         return [self.to_frame(), *map(self.to_table, tables)]
 
     def to_frame(self, names: Sequence[str] = tuple(RESULTS_SCHEMA)) -> pl.DataFrame:
-        columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True)) if self._searches else {}
+        columns: dict[str, Sequence[Any]] = dict.fromkeys(_OF_SEARCHES, ())
+        if self._searches:
+            columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True))
         # The arguments of calls are parsed only here, on demand.
-        if columns and ("search_query" in names or "arguments" in names):
+        if self._searches and ("search_query" in names or "arguments" in names):
             texts = [(None, None) if search is None else search.describe() for search in columns["arguments"]]
             columns["search_query"], columns["arguments"] = zip(*texts, strict=True)
-        of_searches = [name for name in _OF_SEARCHES if name in names]
-        searches = pl.DataFrame([pl.Series(name, columns.get(name, ()), RESULTS_SCHEMA[name]) for name in of_searches])
-        counts = pl.Series(self._counts, dtype=pl.UInt32)
-        rows = pl.select(pl.int_range(len(counts), dtype=pl.UInt32).repeat_by(counts).explode()).to_series()
-        found = [_make_column(name, self._results) for name in _OF_RESULTS if name in names]
-        whole = (searches[rows] if self._counts else searches).hstack(found)
-        return whole.select(names)
+
+        # one row per search
+        frame = pl.DataFrame(
+            [pl.Series(name, columns[name], RESULTS_SCHEMA[name]) for name in _OF_SEARCHES if name in names]
+        )
+        if self._counts:  # one row per result
+            counts = pl.Series(self._counts, dtype=pl.UInt32)
+            rows = pl.select(pl.int_range(len(counts), dtype=pl.UInt32).repeat_by(counts).explode()).to_series()
+            frame = frame[rows]
+        columns_of_results = [_make_column(name, self._results) for name in _OF_RESULTS if name in names]
+        return frame.hstack(columns_of_results).select(names)
 
     def to_table(self, name: str) -> pl.DataFrame:
         """Return the additional table called `name`, such as `queries`. `costs` and `uses` are empty if they were not read."""
@@ -151,16 +166,19 @@ def read_batches(
     if options.tag is not None:
         check_name(options.tag, "system")
         if isinstance(paths, Mapping):
-            given = spell("tag", options.tag)
-            raise InputError(f"{given}: the paths already name the systems; leave out {spell('tag')}")
-    done, total = 0, sum(file.size for file in files)
+            option = spell("tag", options.tag)
+            raise InputError(f"{option}: the paths already name the systems; leave out {spell('tag')}")
     summary.files = len(files)
     summary.choices = options.choices
+
     # One process reads all logs of a query.
     tasks = iter([files]) if options.ids_of_several_logs else trace_files_and_tasks.plan_tasks(files)
     read = partial(_read_task, options=options, finish=finish)  # in the process that calls it
-    by_task = map(read, tasks) if jobs == 1 else trace_files_and_tasks.map_in_processes(read, tasks, jobs)
-    for batch in chain.from_iterable(by_task):
+    batches_of_tasks = map(read, tasks) if jobs == 1 else trace_files_and_tasks.map_in_processes(read, tasks, jobs)
+
+    done = 0
+    total = sum(file.size for file in files)
+    for batch in chain.from_iterable(batches_of_tasks):
         for query in batch.names:
             names.add(query)
         summary.add(batch.summary)
@@ -168,6 +186,7 @@ def read_batches(
         if progress is not None:
             progress(done, total)
         yield batch.value
+
     if summary.blank and summary.blank == sum(summary.searches.values()):
         raise UnrecordedError(
             f"{summary.firsts['blank']}: the log has an empty text in place of the results of every search ({summary.blank}); "
@@ -192,16 +211,18 @@ def _read_task(
 ) -> Iterator[TraceBatch[Value]]:
     summary, rows, size = Summary(), ResultRows(), 0
     names: list[NamedQuery] = []
-    of_query: dict[tuple[str | None, RunName], list[tuple[Trace, Format, str | None, str]]] = {}
+    logs_of_query: dict[tuple[str, RunName], list[tuple[Trace, Format, str | None, str]]] = {}
     for file in files:
-        begun = 0
-        for trace, trace_format, source, read in _read_file(file, options, summary):
+        start = 0  # of this batch in the file
+        for trace, trace_format, source, end in _read_file(file, options, summary):
             name = source.name
-            shared = options.ids_of_several_logs and query_ids.find_id_of_log(trace, options.query_ids or {}, name)
-            if shared and shared in options.ids_of_several_logs:
-                run = query_ids.name_run(trace, file.system, options)
-                of_query.setdefault((shared, run), []).append((trace, trace_format, file.system, name))
-                continue
+            if options.ids_of_several_logs:
+                query_id = query_ids.find_id_of_log(trace, options.query_ids or {}, name)
+                if query_id and query_id in options.ids_of_several_logs:
+                    run = query_ids.name_run(trace, file.system, options)
+                    logs_of_query.setdefault((query_id, run), []).append((trace, trace_format, file.system, name))
+                    continue
+
             with _skip_errors(options, summary, trace.query_id or query_ids.name_log(trace, name)):
                 try:
                     names += _add_trace(trace, trace_format, file.system, name, options, rows, summary)
@@ -211,20 +232,23 @@ def _read_task(
                     if options.errors == "skip":
                         raise
                     raise explain_not_understood(error, source, options) from None
-            if len(rows) >= _ROWS_A_BATCH or read - begun >= _BYTES_A_BATCH:
+            if len(rows) >= _ROWS_A_BATCH or end - start >= _BYTES_A_BATCH:
                 # The bytes read from a compressed file may exceed its size.
-                size += min(read, file.size) - min(begun, file.size)
+                size += min(end, file.size) - min(start, file.size)
                 yield TraceBatch(finish(rows), size, names, summary.pop_counts())
-                rows, names, size, begun = ResultRows(), [], 0, read
-        size += max(file.size - begun, 0)
-    for (query_id, _), logs in of_query.items():
-        traces, (_, trace_format, system, name) = [trace for trace, *_ in logs], logs[0]
+                rows, names, size, start = ResultRows(), [], 0, end
+        size += max(file.size - start, 0)
+
+    for (query_id, _), logs in logs_of_query.items():
+        trace, trace_format, system, name = logs[0]
         with _skip_errors(options, summary, query_id):
-            is_joined = len(traces) > 1
-            trace = queries_and_costs.join_logs(traces, options) if is_joined else traces[0]
+            is_joined = len(logs) > 1
+            if is_joined:
+                trace = queries_and_costs.join_logs([trace_of_log for trace_of_log, *_ in logs], options)
             names += _add_trace(trace, trace_format, system, name, options, rows, summary)
-            summary.joined_logs += len(traces) * is_joined
-            summary.queries_of_logs += is_joined
+            if is_joined:
+                summary.joined_logs += len(logs)
+                summary.queries_of_logs += 1
     yield TraceBatch(finish(rows), size, names, summary.pop_counts())
 
 
@@ -234,36 +258,44 @@ def _add_trace(
 ) -> list[NamedQuery]:  # fmt: skip
     """Add a trace to `rows` and `summary`, and return its queries with ids. `system` takes precedence over the name in the log."""
     # A trace that is left out must not change the counts.
-    counted = Summary() if options.errors == "skip" else summary
-    before, idle_before = sum(counted.searches.values()), counted.without_search
+    counts = Summary() if options.errors == "skip" else summary
+    earlier_searches, earlier_idle = sum(counts.searches.values()), counts.without_search
     iteration = options.iteration or trace.iteration or trace_format.iteration
-    queries = queries_and_costs.read_queries(trace, options, iteration, counted)
+    queries = queries_and_costs.read_queries(trace, options, iteration, counts)
     run = query_ids.name_run(trace, system, options)
-    named = query_ids.name_queries(trace, queries, run, options, name)
-    counted.formats[trace_format.name] += 1
-    searches = sum(counted.searches.values()) - before
+    named_queries = query_ids.name_queries(trace, queries, run, options, name)
+
+    counts.formats[trace_format.name] += 1
+    searches = sum(counts.searches.values()) - earlier_searches
     if searches and options.iteration is None and iteration == "call":
-        counted.calls_as_iterations[trace_format.name] += searches
-    counted.systems[run] += len(queries)
+        counts.calls_as_iterations[trace_format.name] += searches
+    counts.systems[run] += len(queries)
     if model := " + ".join(trace.models) or trace.tag:
-        counted.models[run.label, model] += len(queries)
-    if idle := counted.without_search - idle_before:
-        counted.idle[run] += idle
-    if counted is not summary:
-        summary.add(counted)
-    for query, of in zip(queries, named, strict=True):
-        rows.add(query, of.query_id, *run)
-    if named:
-        *earlier, last = named
-        rows.tables["outcomes"] += [(query.query_id, *run, COMPLETED, 1.0) for query in earlier]
-        # The outcomes of a conversation belong to its last turn.
-        outcomes = {**queries_and_costs.read_outcomes(trace)}
-        completed = outcomes.pop(COMPLETED, 1.0)
-        rows.tables["outcomes"] += [(last.query_id, *run, *outcome) for outcome in outcomes.items()]
-        rows.tables["outcomes"].append((last.query_id, *run, COMPLETED, completed))
-        if completed == 0:
-            summary.count("broken_off", format_place(trace.at))
-    return named
+        counts.models[run.label, model] += len(queries)
+    if idle := counts.without_search - earlier_idle:
+        counts.idle[run] += idle
+    if counts is not summary:
+        summary.add(counts)
+
+    for query, named_query in zip(queries, named_queries, strict=True):
+        rows.add(query, named_query.query_id, *run)
+    if named_queries:
+        _add_outcomes(trace, named_queries, run, rows, summary)
+    return named_queries
+
+
+def _add_outcomes(trace: Trace, queries: list[NamedQuery], run: RunName, rows: ResultRows, summary: Summary) -> None:
+    """Add the outcomes of a conversation to its last query. The earlier queries are complete."""
+    table = rows.tables["outcomes"]
+    *earlier_queries, last_query = queries
+    table += [(query.query_id, *run, COMPLETED, 1.0) for query in earlier_queries]
+
+    outcomes = {**queries_and_costs.read_outcomes(trace)}
+    completed = outcomes.pop(COMPLETED, 1.0)
+    table += [(last_query.query_id, *run, name, value) for name, value in outcomes.items()]
+    table.append((last_query.query_id, *run, COMPLETED, completed))
+    if completed == 0:
+        summary.count("broken_off", format_place(trace.at))
 
 
 @contextmanager
@@ -277,24 +309,27 @@ def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = 
 
 
 def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, Source, int]]:
-    begun = read = 0
+    """Yield each trace with the number of bytes read up to its end."""
+    start = end = 0  # of a log in the file
     with _skip_errors(options, summary):
         for open_log in find_logs(file.path, partial(is_claimed, options.format)):
             with _skip_errors(options, summary):
                 for trace, trace_format, source in _read_log(open_log(), options, summary):
-                    read = begun + source.bytes_read
-                    yield trace, trace_format, source, read
-            begun = read
+                    end = start + source.bytes_read
+                    yield trace, trace_format, source, end
+            start = end
 
 
 def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, Source]]:
-    errors = summary.errors
+    earlier_errors = summary.errors
     trace_format = detect_format(log.path, log.head) if options.format == "auto" else get_format(options.format)
     if trace_format is None:
         raise InputError(describe_unclaimed(log, options))
+
     source = make_source(log, options, summary)
     if not log.ends:
         source.not_understood("stream without its end", f"{log.path}, at its end", "the event that ends an answer")
+
     is_empty = True
     try:
         for trace in trace_format.read(source):
@@ -306,7 +341,7 @@ def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tupl
             raise
         raise explain_failed_claim(error, log, trace_format.name, options) from None
     queries_and_costs.count_unknown(source.take_unknown(), options, summary)  # items after the last trace
-    if is_empty and summary.errors == errors:
+    if is_empty and summary.errors == earlier_errors:
         raise InputError(
             f"{log.path}: holds no trace that {trace_format.name} can read; give another format with {spell('format')}, or write "
             "the searches in the format jsonl (docs/traces/your_own_agent.md)"
