@@ -21,7 +21,7 @@ import polars as pl
 
 from goodgain.errors import MeasureError
 from goodgain.formats import Run
-from goodgain.formats.any_source import to_nested_dict
+from goodgain.formats.dicts_of_rows import to_nested_dict
 from goodgain.formats.label_rules import LOWEST_LABEL, check_levels, clip_for_trec_eval
 from goodgain.schema import EMPTY_DOC
 

@@ -18,7 +18,7 @@ import zstandard
 
 import goodgain as gg
 from goodgain.counting import run_opening
-from goodgain.formats.qrels import looks_like_qrels
+from goodgain.formats.qrels_or_run import looks_like_qrels
 from goodgain.measures.names import parse_measures
 from tests.cli.test_command_line import goodgain
 from tests.support.command import run_command

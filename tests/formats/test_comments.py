@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 
 import goodgain as gg
 from goodgain.counting.run_in_blocks import text_blocks
-from goodgain.formats.qrels import looks_like_qrels
+from goodgain.formats.qrels_or_run import looks_like_qrels
 from tests.cli.test_command_line import goodgain
 from tests.support.counts import some_of
 from tests.support.forms import in_blocks

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from goodgain.formats.urls import canonicalise_url, find_page, find_shared_pages, parse_url
+from goodgain.formats.shared_pages import find_shared_pages
+from goodgain.formats.urls import canonicalise_url, find_page, parse_url
 from goodgain.formats.web_identities import IDENTITIES, WebIdentity
 from goodgain.logs.dedup import deduplicate, normalise_url
 from tests.logs.dedup.writing import frame, result

@@ -23,7 +23,7 @@ from goodgain.files.terminal_tables import draw_table, print_drawn
 from goodgain.files.writing import copy_folder
 from goodgain.formats import Run, read_qrels, read_run, write_run
 from goodgain.formats.iterations import warn_of_missing_iterations
-from goodgain.formats.qrels import looks_like_qrels
+from goodgain.formats.qrels_or_run import looks_like_qrels
 from goodgain.measures import MEASURES
 from goodgain.measures.declaration import DECLARATIONS
 from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES

@@ -99,7 +99,7 @@ def find_spellings(ids: pl.Series, *preferred: pl.Series) -> pl.DataFrame:
     The new URL is the page's first URL: URLs in the first of the `preferred` ids come before others, then those in the second
     before others, and so on. URLs that are alike in this respect are in sorted order.
     """
-    from goodgain.formats.urls import find_shared_pages  # deduplication takes 12 ms to import
+    from goodgain.formats.shared_pages import find_shared_pages  # deduplication takes 12 ms to import
 
     # the number of an id in the order of preference, from hashes: two ids with one hash could only get another order
     found = [pl.col("chunk_id").hash().is_in(some.hash().implode()) for some in reversed(preferred)]

@@ -12,7 +12,7 @@ import polars as pl
 from goodgain.counting.ledger import label_by_iteration, tally_first_occurrences
 from goodgain.counting.run_in_blocks import Block, RunFile, check_only_block, partition_by_query
 from goodgain.errors import notice
-from goodgain.files.delimited import warn_of_passed_over
+from goodgain.files.trec_text import warn_of_passed_over
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import UnnamedRows, warn_of_missing_iterations, warn_of_unnamed_rows
 from goodgain.formats.run_parts import ScatteredQueriesError, map_ahead

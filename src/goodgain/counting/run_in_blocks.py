@@ -14,9 +14,9 @@ import polars.selectors as cs
 
 from goodgain.errors import InputError, tell_progress
 from goodgain.files.bad_rows import COMMENT_BYTES, FrameRows, RowSource, TextLines, number_rows
-from goodgain.files.delimited import PassedOver, read_ids, read_text
 from goodgain.files.opening import BOM, Content, check_line, compression, open_plain, open_stream, stem
 from goodgain.files.table_reading import explain_container_errors, frame_of
+from goodgain.files.trec_text import PassedOver, read_ids, read_text
 from goodgain.files.writing import temporary_folder
 from goodgain.formats.any_source import Columns, FoundColumns, OpenFrame, find_columns, open_frame
 from goodgain.formats.documents import DocumentMap

@@ -101,20 +101,14 @@ def open_systems(
         judged = judged.select_queries(query_ids.to_list())
         judged.documents = {"only": f"{len(query_ids)}:{digest_rows(query_ids.to_frame())}"}
 
-    pages: Mapping[str, Any] = {}
-    if page is not None:
-        pages = page if isinstance(page, Mapping) else dict.fromkeys(runs, page)
-    unknown = [name for name in pages if name not in runs]
-    if unknown:
-        raise InputError(f"{spell('page', page)}: {unknown[0]!r} is not one of the systems; they are {', '.join(runs)}")
-
+    page_sizes = _list_page_sizes(page, runs)
     opened: dict[str, Run | RunFile] = {}
     with joined_notices():
         for number, (name, source) in enumerate(runs.items()):
             tell_progress(f"reading {name}", number, len(runs))
             with notices_about(Subject(name)):
                 run = open_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
-                if name not in pages and isinstance(run, Run):
+                if name not in page_sizes and isinstance(run, Run):
                     warn_of_repeats(run)
                 if judged is not None:
                     any_source.check_columns_used(columns or {}, run, judged)
@@ -127,11 +121,22 @@ def open_systems(
         judged = None if judged is None else sign(judged, leave_out=leave_out)
         opened = {name: map_run(OWN_LEFT_OUT, run) for name, run in opened.items()}
     judged, opened = join_addresses(judged, opened, urls)
-    for name, size in pages.items():
+    for name, size in page_sizes.items():
         opened[name] = _cut_into_pages(opened[name], size, name)
     if judged is not None and not judged.has_labels:
         judged = replace(judged, searched=_list_queries(opened, query_ids))
     return judged, opened
+
+
+def _list_page_sizes(page: Any, runs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the page size of each run that is cut into pages."""
+    if page is None:
+        return {}
+    sizes: Mapping[str, Any] = page if isinstance(page, Mapping) else dict.fromkeys(runs, page)
+    for name in sizes:
+        if name not in runs:
+            raise InputError(f"{spell('page', page)}: {name!r} is not one of the systems; they are {', '.join(runs)}")
+    return sizes
 
 
 def _read_judged(qrels: Any, *, labels: str | None, errors: str, columns: Columns | None) -> Qrels | None:

@@ -236,6 +236,7 @@ def find_problems(frame: Frame, table: Table) -> list[Problem]:
     """Return the conditions for bad rows: a missing id or number, or a number that is not finite."""
     problems: list[Problem] = []
     problems_of_numbers: list[Problem] = []
+
     for name, dtype in frame.collect_schema().items():
         column = nw.col(name)
         if dtype.is_numeric() and name != "iteration":

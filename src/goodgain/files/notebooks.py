@@ -24,9 +24,9 @@ _waiting: dict[str, str] = {}
 
 def write_result(parts: Iterable[Table | Line], notes: Iterable[str]) -> str:
     """Return the HTML of a result: its tables and lines, and under them its notices, which the cell then does not show again."""
-    listed = [*notes]
-    mark_shown(listed)
-    return write_html([*parts, *(Line(note, 1) for note in listed)])
+    all_notes = [*notes]
+    mark_shown(all_notes)
+    return write_html([*parts, *(Line(note, 1) for note in all_notes)])
 
 
 def mark_shown(notes: Iterable[str]) -> None:

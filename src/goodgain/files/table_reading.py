@@ -11,7 +11,8 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import FindColumns, Frame, FrameRows, ReadTable
 from goodgain.files.delimited import pick_columns, read_cells
-from goodgain.files.json_text import begins_json, read_json_lines
+from goodgain.files.json_rows import read_json_lines
+from goodgain.files.json_text import begins_json
 from goodgain.files.opening import Content, container, read_bytes, read_lines, separator_by_name
 from goodgain.schema import IDS
 

@@ -96,6 +96,7 @@ def write_markdown(parts: Iterable[Table | Line]) -> str:
     after_table = False
     for part in parts:
         lines = [part] if isinstance(part, Line) else [Line(note, 1) for note in part.notes]
+
         if isinstance(part, Table):
             if part.title:
                 written += _write_markdown_line(Line(part.title, -1))

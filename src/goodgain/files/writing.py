@@ -60,8 +60,8 @@ class Outputs:
                 f"the output {path} is the same file as the input {input_path}; give the output another name"
             )
         if identity in self._outputs:
-            other = self._outputs[identity]
-            raise InputError(f"the outputs {other} and {path} are the same file; give each a name of its own")
+            earlier_path = self._outputs[identity]
+            raise InputError(f"the outputs {earlier_path} and {path} are the same file; give each a name of its own")
         self._outputs[identity] = path
 
 
@@ -114,6 +114,7 @@ def _replace_file(target: Path) -> Iterator[IO[bytes]]:
     old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
     opened = _open_part(target, 0o666 if old_mode is None else old_mode)  # the kernel applies the umask
     part = Path(opened.name)
+
     try:
         with opened as raw, _compress(raw, target.suffix.lower()) as out:
             yield out

@@ -14,11 +14,13 @@ import narwhals as nw
 import polars as pl
 
 from goodgain.errors import InputError, notice
-from goodgain.files.bad_rows import Frame, FrameRows, RowSource, TextLines, number_lines, number_rows, quote
-from goodgain.files.delimited import is_row, read_names, read_text, refuse_other_separator, warn_of_passed_over
+from goodgain.files.bad_rows import Frame, FrameRows, RowSource, TextLines, number_lines, number_rows
+from goodgain.files.delimited import read_names, refuse_other_separator
 from goodgain.files.json_text import begins_json, read_nested
 from goodgain.files.opening import Content, container, read_lines, separator_by_name, stem
 from goodgain.files.table_reading import cast_columns, read_table, to_polars, wrap_frame
+from goodgain.files.trec_text import is_row, read_text, warn_of_passed_over
+from goodgain.formats.dicts_of_rows import make_columns, read_dict
 from goodgain.options import spell
 from goodgain.schema import BEIR, INTERNAL_NUMBERS, NUGGETS, QRELS, RUN, TASKS, UNLABELLED, Table
 
@@ -99,13 +101,13 @@ def _check_exact(names: list[str], our_name: str, renamed: Mapping[str, str], la
     """Raise `InputError` if several columns are renamed to one of goodgain's names, or one beside the column of this name."""
     if len(names) > 1:
         name = next(name for name in names if name in renamed)
-        other = next(other for other in names if other != name)
+        second_name = next(column for column in names if column != name)
         remedy = f"rename one of them, or leave it out of {spell('columns')}"
-        raise InputError(f"{label} has two columns for {our_name}, {name!r} and {other!r}; {remedy}")
+        raise InputError(f"{label} has two columns for {our_name}, {name!r} and {second_name!r}; {remedy}")
 
 
-def _raise_two_relevances(other: str, label: str) -> None:
-    problem = f"{label} has two columns that may be relevance, 'relevance' and {other!r}. Rename or remove one"
+def _raise_two_relevances(synonym: str, label: str) -> None:
+    problem = f"{label} has two columns that may be relevance, 'relevance' and {synonym!r}. Rename or remove one"
     raise InputError(f"{problem}. To read 'relevance', pass {spell('columns', {'relevance': 'relevance'})}")
 
 
@@ -192,7 +194,7 @@ def open_source(
     nested = read_nested(content) if content is not None and is_json else None
     is_text = content is not None and not is_json and find_header(content, path, columns) is None
     if nested is not None:
-        opened = OpenFrame(nw.from_native(_read_dict(nested, readable)), FrameRows(str(path)), FoundColumns({}))
+        opened = OpenFrame(nw.from_native(read_dict(nested, readable)), FrameRows(str(path)), FoundColumns({}))
     elif content is not None and is_text:
         frame, lines, passed_over = read_text(content, table, label=str(path), errors=errors)
         warn_of_passed_over(str(path), [passed_over])
@@ -281,7 +283,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
     columns = columns or {}
     if isinstance(source, Mapping):
         label = f"the {table.name} dict"
-        frame = nw.from_native(_read_dict(source, table))
+        frame = nw.from_native(read_dict(source, table))
         columns = {}
     else:
         label = f"the {table.name} frame"
@@ -333,32 +335,6 @@ def _require_columns(names: Iterable[Any], table: Table, matched: FoundColumns, 
         raise InputError(f"{label}: {problem}; pass {spell('columns', {'its name': missing[0]})}, or rename the column")
 
 
-def _read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
-    value, kind = ("relevance", "label") if table.name == QRELS.name else ("score", "score")
-    columns: dict[str, list[Any]] = {"query_id": [], "doc_id": [], value: []}
-    for query_id, documents in source.items():
-        if not isinstance(documents, Mapping):
-            problem = f"the {table.name} dict has a {type(documents).__name__} for query {query_id!r}"
-            raise InputError(f"{problem}; give {{query_id: {{doc_id: {kind}}}}}")
-        columns["query_id"] += [query_id] * len(documents)
-        columns["doc_id"] += documents
-        columns[value] += documents.values()
-    return _make_columns(columns, table)
-
-
-def to_nested_dict(frame: pl.DataFrame, value: str) -> dict[str, dict[str, Any]]:
-    """Return a frame as {query_id: {doc_id: value}}. Queries keep the order in which they first appear.
-
-    >>> to_nested_dict(pl.DataFrame({"query_id": ["q", "q"], "doc_id": ["a", "b"], "score": [2.0, 1.0]}), "score")
-    {'q': {'a': 2.0, 'b': 1.0}}
-    """
-    queries = frame.group_by("query_id", maintain_order=True).agg("doc_id", value)
-    nested = {}
-    for query_id, doc_ids, values in queries.iter_rows():
-        nested[query_id] = dict(zip(doc_ids, values, strict=True))
-    return nested
-
-
 def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenFrame:
     label = f"the {table.name}"
     rows = list(source)
@@ -376,29 +352,9 @@ def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenF
     if any(not hasattr(row, name) for row in rows for name in matched.names):
         raise InputError(f"{label} mixes named tuples of different fields; give every row {', '.join(matched.names)}")
     values = {our_name: [getattr(row, name) for row in rows] for name, our_name in matched.names.items()}
-    frame = _make_columns(values, table)
+    frame = make_columns(values, table)
     _require_columns(fields, table, matched, label)
     return OpenFrame(nw.from_native(frame), FrameRows(label), matched)
-
-
-def _make_columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
-    return pl.DataFrame([_make_column(name, values, table) for name, values in columns.items()])
-
-
-def _make_column(name: str, values: list[Any], table: Table) -> pl.Series:
-    try:
-        return pl.Series(name, values, strict=True)
-    except UnicodeEncodeError:
-        raise InputError(f"the {table.name} has a {name} that is not valid Unicode text; correct it") from None
-    except (TypeError, OverflowError, pl.exceptions.PolarsError):
-        if not all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
-            kinds = sorted({type(value).__name__ for value in values})
-            mixed = f"the {table.name} mixes {' and '.join(kinds)} in {name}"
-            raise InputError(f"{mixed}; give every row the same type") from None
-    try:
-        return pl.Series(name, [float(value) for value in values])
-    except OverflowError:
-        raise InputError(f"the {table.name} has a {name} too large for a float; correct it") from None
 
 
 def cast_to_table(frame: Frame, table: Table, label: str) -> Frame:
@@ -424,27 +380,3 @@ def _write_whole_numbers(floats: nw.Expr) -> nw.Expr:
     whole = nw.when(in_range).then(number).otherwise(nw.lit(0.0)).cast(nw.Int64)
     is_whole = in_range & (whole.cast(nw.Float64) == number)
     return nw.when(is_whole).then(whole.cast(nw.String)).otherwise(number.cast(nw.String))
-
-
-def load_data_set(dataset_id: str) -> Any:
-    """Return a data set of ir_datasets; None if this library is not installed, or has no such data set."""
-    try:
-        import ir_datasets
-
-        return ir_datasets.load(dataset_id)
-    except (ImportError, KeyError, ValueError):
-        return None
-
-
-def read_judged_data_set(dataset_id: str) -> Any:
-    """Return the judgments of a data set of ir_datasets as named tuples."""
-    dataset = load_data_set(dataset_id)
-    if dataset is None:
-        remedy = "give the path of a readable file"
-        raise InputError(f"{quote(dataset_id)}: no such file, and not an ir_datasets id; {remedy}")
-    if not dataset.has_qrels():
-        raise InputError(f"{dataset_id}: this ir_datasets data set has no qrels; give another data set, or a file")
-    try:
-        return list(dataset.qrels_iter())
-    except Exception as error:  # any error of a download or a parser
-        raise InputError(f"{dataset_id}: ir_datasets did not return its qrels ({error}). Give a file") from error

@@ -9,7 +9,7 @@ import polars as pl
 from goodgain.errors import InputError
 from goodgain.files.bad_rows import RowSource, check_rows, lacks, quote
 from goodgain.files.table_reading import cast_columns, cast_texts
-from goodgain.formats.query_tables import open_texts
+from goodgain.formats.texts import open_texts
 from goodgain.options import spell
 
 _COLUMNS = ("doc_id", "length")

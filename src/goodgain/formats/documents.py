@@ -218,10 +218,11 @@ def _join_labels(rows: pl.DataFrame, renamed: _RenamedRows, key: list[str], *, o
     new_ids = doc_id.filter(doc_id != rows.get_column("doc_id")).unique()
     meets = renamed.is_repeated & doc_id.is_in(new_ids.implode())
 
-    first_row, largest = pl.col("row").first(), pl.col("relevance").max()
-    others = [pl.col("iteration").first()] if "iteration" not in key else []
-    grouped = mapped.filter(meets).group_by(key, maintain_order=True)
-    joined = grouped.agg(first_row, largest, *others).select(mapped.columns)
+    largest = pl.col("relevance").max()
+    values = [pl.col("row").first(), largest]
+    if "iteration" not in key:
+        values.append(pl.col("iteration").first())
+    joined = mapped.filter(meets).group_by(key, maintain_order=True).agg(values).select(mapped.columns)
     if one_label:
         joined = joined.with_columns(largest.over("query_id", "doc_id"))
     return pl.concat([mapped.filter(~meets), joined]).sort("row").select(rows.columns)

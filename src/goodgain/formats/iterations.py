@@ -88,9 +88,9 @@ def _raise_mixed(frame: Frame, rows: RowSource, query_id: str) -> None:
     words = [place for place, value in enumerate(values) if not re.fullmatch(WHOLE, value)]
     different = [place for place, value in enumerate(values) if value != values[0]]
     bad = words[0] if len(words) < len(values) else different[0]
-    other = next(value for value in values if value != values[bad])
+    different_value = next(value for value in values if value != values[bad])
     row = rows_of_query.get_column("row").to_list()[bad]
-    problem = f"has {values[bad]!r} in column 2 where query {query_id!r} has {other!r} in another row"
+    problem = f"has {values[bad]!r} in column 2 where query {query_id!r} has {different_value!r} in another row"
     raise InputError(f"{rows.locate(row)} {problem}; {_RULE}")
 
 
@@ -210,8 +210,8 @@ def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
     """
     schema = frame.collect_schema()
     tags = [nw.col("tag").max()] if "tag" in schema else []  # one per query, or null
-    searched = collect(frame.group_by("query_id", "iteration").agg(*tags))
-    missing = _find_missing(searched, first=first)
+    iterations = collect(frame.group_by("query_id", "iteration").agg(*tags))
+    missing = _find_missing(iterations, first=first)
     if missing.is_empty():
         return frame
 
@@ -222,15 +222,15 @@ def add_empty_iterations(frame: Frame, *, first: int) -> Frame:
     return nw.concat([frame, new_rows])  # type: ignore[no-any-return]  # as given
 
 
-def _find_missing(searched: pl.DataFrame, *, first: int) -> pl.DataFrame:
-    """Return the rows to add for missing iterations. `searched` has query_id, iteration, and tag if the run has tags."""
-    searched = searched.sort("query_id", "iteration")
+def _find_missing(iterations: pl.DataFrame, *, first: int) -> pl.DataFrame:
+    """Return the rows to add for missing iterations. `iterations` has query_id, iteration, and tag if the run has tags."""
+    iterations = iterations.sort("query_id", "iteration")
     before = pl.col("iteration").shift(1).over("query_id").fill_null(first - 1)
     # `gap` is the number of missing iterations before an iteration
-    gaps = searched.with_columns(before=before, gap=pl.col("iteration") - before - 1)
+    gaps = iterations.with_columns(before=before, gap=pl.col("iteration") - before - 1)
     _check_gaps(gaps, first=first)
 
-    if "tag" in searched.columns:
+    if "tag" in iterations.columns:
         gaps = gaps.with_columns(pl.col("tag").max().over("query_id"))
     numbers = pl.int_ranges(pl.col("before") + 1, pl.col("iteration"))
     missing = gaps.filter(pl.col("gap") > 0).with_columns(iteration=numbers).drop("before", "gap").explode("iteration")

@@ -180,8 +180,8 @@ def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], 
 
     first = judged.filter(pl.col("row") == clashing.item(0, "row"))
     equal_in_key = judged.join(first.select(key), on=key, how="semi", nulls_equal=True)
-    others = equal_in_key.filter(pl.col("relevance") != first.item(0, "relevance")).sort("row")
-    places = f"{rows.locate(first.item(0, 'row'))} and {rows.locate(others.item(0, 'row'))}"
+    different = equal_in_key.filter(pl.col("relevance") != first.item(0, "relevance")).sort("row")
+    places = f"{rows.locate(first.item(0, 'row'))} and {rows.locate(different.item(0, 'row'))}"
     columns = "query and document" if len(key) == 2 else "query, document and column 2"
     raise InputError(f"{places} have different labels for one {columns}; {remedy}")
 
@@ -220,11 +220,12 @@ def _read_nuggets(line: bytes, place: str) -> Iterator[_Nugget]:
     if "docid" not in record:
         remedy = "Assign them to documents: nuggetizer assign --input-kind retrieval"
         raise InputError(f"{place}: assigns nuggets to an answer, not to a document (docid). {remedy}")
+
     for nugget in record["nuggets"]:
         fields = nugget if isinstance(nugget, dict) else {}
         grade = GRADES_OF_NUGGETS.get(str(fields.get("assignment")))
         if grade is None or not isinstance(fields.get("text"), str):
-            needed = f"a text, and one of {', '.join(GRADES_OF_NUGGETS)} as its assignment"
-            raise InputError(f"{place}: a nugget needs {needed}; correct the line")
+            fields_of_nugget = f"a text, and one of {', '.join(GRADES_OF_NUGGETS)} as its assignment"
+            raise InputError(f"{place}: a nugget needs {fields_of_nugget}; correct the line")
         is_vital = float(fields.get("importance") == "vital")
         yield str(record["qid"]), fields["text"], str(record["docid"]), grade, is_vital

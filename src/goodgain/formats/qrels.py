@@ -15,14 +15,13 @@ from ir_measures.util import Qrel
 
 from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, count_of, notice
-from goodgain.files.bad_rows import Frame, Problem, RowSource, check_rows, find_problems, number_lines, number_rows
-from goodgain.files.json_text import begins_json, parse_if_json, read_nested
-from goodgain.files.opening import check_fork, container, make_path, read_bytes, stem
-from goodgain.files.table_reading import read_container
+from goodgain.files.bad_rows import Frame, Problem, RowSource, check_rows, find_problems
+from goodgain.files.opening import check_fork, container, make_path, stem
 from goodgain.files.writing import write_frame
 from goodgain.formats import any_source, label_rules
 from goodgain.formats.addresses import find_addresses, hash_ids
 from goodgain.formats.any_source import Columns
+from goodgain.formats.data_sets import read_judged_data_set
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.pandas_facade import PandasFacade
 from goodgain.options import ERRORS, check_choice, spell
@@ -152,6 +151,7 @@ class Qrels(PandasFacade):
         columns = [pl.col("query_id", "doc_id", "relevance")]
         if self.reading is not None:
             columns.append(pl.col("iteration").cast(pl.String).fill_null(""))
+
         labels = self.rows if self.has_subtopics else self.frame
         digest = digest_rows(labels.select(columns))
         if self.vital is None:
@@ -193,10 +193,10 @@ class Qrels(PandasFacade):
         differing = label_rules.count_differing_labels(self.frame)
         if differing:
             largest = f"the largest label of a document whose labels differ ({count_of(differing, 'document')})"
-            ours = "goodgain.evaluate uses the label at the first occurrence"
+            difference = "goodgain.evaluate uses the label at the first occurrence"
             notice(
                 "labels_by_iteration",
-                f"the qrels have labels by iteration: classic measures of other tools use {largest}; {ours}",
+                f"the qrels have labels by iteration: classic measures of other tools use {largest}; {difference}",
             )
 
     def itertuples(self, index: bool = False, name: str | None = None) -> Iterator[Qrel]:
@@ -272,21 +272,20 @@ def load_qrels(
     """
     check_fork()
     if isinstance(source, Qrels):
-        if labels is not None and labels != source.reading:
-            given, wanted = spell("labels", source.reading), spell("labels", labels)
-            raise InputError(f"these qrels were read with {given}; read them again with {wanted}")
+        _check_same_reading(source, labels)
         return source
     check_choice("errors", errors)
     check_choice("labels", labels)
+
     dataset_id = None
     if isinstance(source, (str, os.PathLike)) and not any_source.exists(source):
         dataset_id = str(source)
         columns = None
-        source = any_source.read_judged_data_set(dataset_id)
+        source = read_judged_data_set(dataset_id)
 
     assignments = label_rules.read_assignments(source)
     has_subtopics = labels == "subtopic"
-    name, (opened, rows, found), is_text = any_source.open_source(
+    name, (opened, rows, matched), is_text = any_source.open_source(
         source if assignments is None else assignments,
         QRELS,
         errors=errors,
@@ -294,24 +293,35 @@ def load_qrels(
         label=label,
         subtopics=has_subtopics,
     )
-    any_source.warn_of_understood_columns(found, rows.label)
+    any_source.warn_of_understood_columns(matched, rows.label)
 
     frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
-    vital = None
-    if "vital" in frame.columns:
-        vital = frame.filter(pl.col("vital") > 0).select("query_id", subtopic="iteration").unique(maintain_order=True)
-        frame = frame.drop("vital")
+    frame, vital = _take_out_vital(frame)
     frame, ungraded, rows = label_rules.take_out_null_labels(frame, rows, report=report_null)
     label_rules.check_sizes(frame, rows.label)
     frame, all_rows = _READINGS[labels](label_rules.keep_whole_labels(frame), rows)
 
-    qrels = Qrels(frame, rows=all_rows, renamed=found.renamed, ungraded=ungraded, vital=vital)
+    qrels = Qrels(frame, rows=all_rows, renamed=matched.renamed, ungraded=ungraded, vital=vital)
     qrels.has_subtopics = has_subtopics
     qrels.labels = None if has_subtopics else labels
     qrels.name = dataset_id or name
     if assignments is not None:
         qrels.name = stem(Path(source))
     return qrels
+
+
+def _check_same_reading(qrels: Qrels, labels: str | None) -> None:
+    if labels is not None and labels != qrels.reading:
+        earlier_option, option = spell("labels", qrels.reading), spell("labels", labels)
+        raise InputError(f"these qrels were read with {earlier_option}; read them again with {option}")
+
+
+def _take_out_vital(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame | None]:
+    """Return the rows without the column `vital`, and the vital nuggets as in `Qrels.vital`."""
+    if "vital" not in frame.columns:
+        return frame, None
+    vital = frame.filter(pl.col("vital") > 0).select("query_id", subtopic="iteration").unique(maintain_order=True)
+    return frame.drop("vital"), vital
 
 
 def _read_judgments(
@@ -349,38 +359,6 @@ def _ignore_values_of_column_2(frame: Frame) -> Frame:
     if kind == nw.String or kind.is_integer():
         text = nw.col("iteration").cast(nw.String).fill_null("0")
     return frame.with_columns(text.alias("iteration"))
-
-
-def looks_like_qrels(path: Path, columns: Columns | None = None) -> bool:
-    """Return whether a file has the columns of qrels. In TREC text the number of fields in the first line decides."""
-    if any_source.exists(path) and not path.is_file() and not path.is_dir():
-        raise InputError(f"{path}: is a pipe, which can be read only once; give a file")
-    kind = container(path)
-    content = read_bytes(path)
-    is_json = kind == "text" and begins_json(content)
-    if is_json and any_source.is_of_tasks(content):
-        return True
-    nested = read_nested(content) if is_json else None
-    if nested is not None:  # ranx and pytrec_eval write scores as floats
-        return all(isinstance(value, int) for documents in nested.values() for value in documents.values())
-
-    names: list[str] | None
-    if kind in ("parquet", "arrow"):
-        names = read_container(content, path, kind, rows=1).columns
-    elif kind == "jsonl" or is_json:
-        first_line = next(number_lines(content), (0, b""))[1]
-        record = parse_if_json(first_line.decode(errors="replace"))
-        names = [*record] if isinstance(record, dict) else []
-    else:
-        names = any_source.find_header(content, path, columns or {})
-    if names is None:
-        first_row = next(number_rows(content), (0, b""))[1]
-        return len(first_row.split()) == len(QRELS.columns)
-
-    found = any_source.find_columns(names, QRELS, columns or {}, label="the file")
-    if "relevance" in found.understood.values():  # a synonym does not count beside a rank or score
-        return not {"rank", "score"} & {*names}
-    return "relevance" in found.names.values()
 
 
 @checks_kinds

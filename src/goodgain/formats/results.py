@@ -145,18 +145,20 @@ def sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) -> pl.DataFrame:
-    for column, wanted in (("system", system), ("replicate", replicate)):
+    for column, choice in (("system", system), ("replicate", replicate)):
         names = frame[column].unique(maintain_order=True).to_list()
-        if wanted is None and len(names) > 1:
-            listed = ", ".join(repr(name) for name in names[:5])
+        if choice is None and len(names) > 1:
+            examples = ", ".join(repr(name) for name in names[:5])
             raise InputError(
-                f"the results hold several {column}s ({listed}), but a run has only one; give {spell(column)}"
+                f"the results hold several {column}s ({examples}), but a run has only one; give {spell(column)}"
             )
-        if wanted is not None:
-            if wanted not in names:
-                listed = ", ".join(repr(name) for name in names if name is not None) or "one without a name"
-                raise InputError(f"the results hold no {column} {wanted!r}, only {listed}")
-            frame = frame.filter(pl.col(column) == wanted)
+        if choice is None:
+            continue
+
+        if choice not in names:
+            all_names = ", ".join(repr(name) for name in names if name is not None) or "one without a name"
+            raise InputError(f"the results hold no {column} {choice!r}, only {all_names}")
+        frame = frame.filter(pl.col(column) == choice)
     return frame
 
 

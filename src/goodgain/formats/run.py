@@ -250,8 +250,8 @@ class Run(PandasFacade):
         if kind is None or not kind.is_float():
             return True
         rank = nw.col("rank")
-        others = frame.filter((rank != rank.round()) | (rank.abs() >= 2.0**53))
-        return collect(others.select("rank").head(1)).is_empty()
+        not_whole = frame.filter((rank != rank.round()) | (rank.abs() >= 2.0**53))
+        return collect(not_whole.select("rank").head(1)).is_empty()
 
     @cached_property
     def first_iterations(self) -> pl.DataFrame:

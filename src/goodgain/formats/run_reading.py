@@ -109,12 +109,12 @@ def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: 
 
     With `is_part`, the caller gives the notices that concern the whole run.
     """
-    frame, rows, found = source
+    frame, rows, matched = source
     gaps, first, errors, *_ = reading
     columns = frame.collect_schema().names()
     has_column = "iteration" in columns
-    run = Run(None, name=name, likely_iteration=found.likely_iteration, renamed=found.renamed)
-    run.reading = reading.with_columns(found.names, found.renamed)
+    run = Run(None, name=name, likely_iteration=matched.likely_iteration, renamed=matched.renamed)
+    run.reading = reading.with_columns(matched.names, matched.renamed)
     run.lacks_order = not {"rank", "score"} & {*columns}
 
     if is_text:  # lines of TREC text are already checked

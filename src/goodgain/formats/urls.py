@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 import polars as pl
 
-from goodgain.formats.web_identities import Known, identify, normalise_host
+from goodgain.formats.web_identities import Identity, identify, normalise_host
 
 
 class Url(NamedTuple):
@@ -182,22 +182,15 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
     stripped_path = _strip_page_path(path)
     page_path = stripped_path + route
     page = bare_host + page_path
-    start = ""
-    if host or (scheme == "file" and path.startswith("/")):
-        start = f"{scheme}://{host}"
-    elif scheme:
-        start = f"{scheme}:"
     if not host and scheme not in ("", "file"):
         page = f"{scheme}:{page}"
-    normalised = start + path + tail
-    if parameters:
-        normalised = f"{start}{path}?{'&'.join(parameters)}{tail}"
+    normalised = _write_normalised(scheme, host, path, parameters, tail)
 
-    known = identify(rules, bare_host, path.rstrip("/") + route, parameters) if rules else None
-    if known:
-        known_url = _read_known(known, normalised, wrappers)
-        if known_url or wrappers:
-            return known_url
+    identity = identify(rules, bare_host, path.rstrip("/") + route, parameters) if rules else None
+    if identity:
+        url_of_site = _read_identity(identity, normalised, wrappers)
+        if url_of_site or wrappers:
+            return url_of_site
 
     item, choice = _make_item(page, parameters) if parameters else (page, "")
     edition = ""
@@ -208,6 +201,17 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
             page = bare_host + page_path[: folders.start("edition")] + page_path[folders.end() :]
             choice = _add_edition(choice, folders)
     return Url(normalised, page, item, anchor, choice, edition, page_path not in _START_PAGES)
+
+
+def _write_normalised(scheme: str, host: str, path: str, parameters: list[str], tail: str) -> str:
+    start = ""
+    if host or (scheme == "file" and path.startswith("/")):
+        start = f"{scheme}://{host}"
+    elif scheme:
+        start = f"{scheme}:"
+    if parameters:
+        return f"{start}{path}?{'&'.join(parameters)}{tail}"
+    return start + path + tail
 
 
 def _add_edition(choice: str, folders: re.Match[str]) -> str:
@@ -229,10 +233,10 @@ def _split_fragment(fragment: str) -> tuple[str, str, str]:
     return tail, "", "" if is_start else tail
 
 
-def _read_known(known: Known, normalised: str, wrappers: int) -> Url | None:
+def _read_identity(identity: Identity, normalised: str, wrappers: int) -> Url | None:
     """Return the forms of a URL of a well-known site. Return None if an inner URL does not name a page, or is nested too deeply."""
-    address, parameters, carries = known
-    if not carries:
+    address, parameters, is_inner_address = identity
+    if not is_inner_address:
         item, choice = _make_item(address, parameters)
         return Url(normalised, address, item, "", choice, "", True)
     if wrappers >= _MAX_WRAPPERS:
@@ -379,10 +383,6 @@ def _decode_escape(text: str, decoded: frozenset[str]) -> str:
 
 #: Deduplication writes a second document of one address as `ADDRESS~2`.
 _SECOND_DOCUMENT = re.compile(r"~\d+$")
-_FOLDER = r"[A-Za-z0-9\-_~!$&'*+,=:@][A-Za-z0-9\-._~!$&'*+,=:@]*"
-#: Addresses in which only the host and the final slash change, unless the host has rules or the address has such an end.
-_SIMPLE = rf"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/(?:{_FOLDER})?)*$"
-_HAS_MORE = r"(?i)(?:/(?:amp|(?:index|default)\.[a-z0-9]+)/*|~\d+)$"
 
 
 def find_page(doc_id: str) -> str | None:
@@ -394,51 +394,6 @@ def find_page(doc_id: str) -> str | None:
     if doc_id[:4].lower() != "http" or _SECOND_DOCUMENT.search(doc_id):
         return None
     return canonicalise_url(doc_id)
-
-
-def find_shared_pages(ids: pl.Series) -> pl.DataFrame:
-    """Return the ids whose page several of the distinct `ids` have, with the result of `find_page` (columns `id` and `page`).
-
-    >>> find_shared_pages(pl.Series(["http://www.example.org/a/", "https://example.org/a", "https://example.org/b", "d1"])).rows()
-    [('http://www.example.org/a/', 'https://example.org/a'), ('https://example.org/a', 'https://example.org/a')]
-    """
-    table = _add_simple_hosts(ids)
-    own_host = pl.col("own_host")
-    has_https = pl.col("id").str.starts_with("https://")
-    is_page = pl.col("is_simple") & (own_host == pl.col("host")) & has_https & ~pl.col("id").str.ends_with("/")
-    table = table.with_columns(is_page=is_page.fill_null(False))
-
-    # An id that is its own page can share the page only with ids that are not.
-    others = table.filter(~pl.col("is_page"))
-    path = pl.col("id").str.splitn("/", 4).struct.field("field_3").fill_null("")
-    page = pl.concat_str(pl.lit("https://"), own_host, pl.lit("/"), path).str.strip_chars_end("/")
-    pages_of_simple = others.filter("is_simple").select("id", page=page)
-    not_simple = others.filter(~pl.col("is_simple")).get_column("id")
-    pages_of_others = pl.DataFrame({"id": not_simple, "page": pl.Series(map(find_page, not_simple), dtype=pl.String)})
-    pages = pl.concat([pages_of_simple, pages_of_others.drop_nulls()])
-    # numbers are found faster than texts
-    is_met = pl.col("is_page") & pl.col("id").hash().is_in(pages.get_column("page").hash().implode())
-    own_pages = table.filter(is_met).select("id", page="id")
-    return pl.concat([pages, own_pages]).filter(pl.col("page").hash().is_duplicated())
-
-
-def _add_simple_hosts(ids: pl.Series) -> pl.DataFrame:
-    """Return a table (id, host, is_simple, own_host). For a simple address, `own_host` is the host of its page."""
-    table = ids.alias("id").to_frame()
-    table = table.with_columns(  # Polars computes the columns beside each other
-        host=pl.col("id").str.splitn("/", 4).struct.field("field_2"),
-        is_simple=pl.col("id").str.contains(_SIMPLE),
-        has_more=pl.col("id").str.contains(_HAS_MORE),
-    )
-    own_host_of = {}
-    for host in table.filter("is_simple").get_column("host").unique().to_list():
-        _, bare_host, rules = normalise_host(host, "https")
-        if not rules:
-            own_host_of[host] = bare_host
-    own_host = pl.col("host").replace_strict(own_host_of, default=None, return_dtype=pl.String)
-    table = table.with_columns(own_host=own_host)
-    is_simple = pl.col("is_simple") & ~pl.col("has_more") & pl.col("own_host").is_not_null()
-    return table.with_columns(is_simple=is_simple).drop("has_more")
 
 
 def find_other_spellings(unjudged: pl.DataFrame, judged: pl.DataFrame) -> Iterator[tuple[str, str, str]]:

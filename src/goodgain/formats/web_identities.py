@@ -232,7 +232,7 @@ class Rule(NamedTuple):
 
 
 #: A canonical address without scheme, or an inner address; the parameters to keep; whether the address is an inner address.
-Known = tuple[str, list[str], bool]
+Identity = tuple[str, list[str], bool]
 
 #: Host -> its rules.
 _RULES: dict[str, list[Rule]] = {}
@@ -249,8 +249,8 @@ def _find_rules(labels: Sequence[str]) -> tuple[Rule, ...]:
     return tuple(rule for name in names for rule in _RULES.get(name, ()))
 
 
-def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str]) -> Known | None:
-    """Apply the first matching rule to an address and return `Known`; None if no rule matches."""
+def identify(rules: Iterable[Rule], host: str, path: str, parameters: list[str]) -> Identity | None:
+    """Apply the first matching rule to an address and return `Identity`; None if no rule matches."""
     values = {}
     for parameter in parameters:
         name, _, value = parameter.partition("=")

@@ -12,7 +12,7 @@ from typing import Any
 import pytrec_eval
 
 from goodgain.formats import read_qrels
-from goodgain.formats.any_source import to_nested_dict
+from goodgain.formats.dicts_of_rows import to_nested_dict
 from goodgain.formats.run_reading import load_run
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.families import HOST_NAMES

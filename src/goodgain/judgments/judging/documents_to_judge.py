@@ -26,8 +26,9 @@ from goodgain.formats import Qrels, Run
 from goodgain.formats.any_source import Columns, check_columns_used
 from goodgain.formats.iterations import warn_of_likely_iteration
 from goodgain.formats.qrels import load_qrels
-from goodgain.formats.query_tables import open_texts, read_queries, read_texts
+from goodgain.formats.query_tables import read_queries
 from goodgain.formats.results import name_results, open_results, read_results
+from goodgain.formats.texts import open_texts, read_texts
 from goodgain.judgments.judging.grade_table import DOCUMENT, is_path
 from goodgain.judgments.scales import Scale
 from goodgain.options import SEED, check_whole_number, spell

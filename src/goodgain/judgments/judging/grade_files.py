@@ -13,11 +13,13 @@ import polars as pl
 from goodgain.counting.run_opening import number_repeats
 from goodgain.errors import InputError, notice
 from goodgain.files.bad_rows import FrameRows, RowSource
-from goodgain.files.delimited import check_texts, pick_columns, read_cells, read_text
+from goodgain.files.delimited import check_texts, pick_columns, read_cells
 from goodgain.files.escaping import unguard_ids
-from goodgain.files.json_text import NotJSONError, ObjectRows, iterate_objects, loads_exactly
+from goodgain.files.json_rows import ObjectRows, iterate_objects
+from goodgain.files.json_text import NotJSONError, loads_exactly
 from goodgain.files.opening import container, plain_name, read_bytes, read_lines, separator_by_name
 from goodgain.files.table_reading import read_table
+from goodgain.files.trec_text import read_text
 from goodgain.formats.label_rules import GRADES_OF_NUGGETS
 from goodgain.schema import QRELS
 
