@@ -61,9 +61,13 @@ class FrameRows:
 
     def locate(self, row: int, values: dict[str, Any] | None = None) -> str:
         number = row if self.rows is None else self.rows[row]
-        label = f"{self.label}, {self.counting}" if self.counting else self.label
-        place = f"{label}, row {number}"
-        return f"{place} {quote(str(values))}" if values else place
+        place = self.label
+        if self.counting:
+            place += f", {self.counting}"
+        place += f", row {number}"
+        if values:
+            place += f" {quote(str(values))}"
+        return place
 
     def subset(self, kept: Sequence[int]) -> FrameRows:
         if self.rows is None:
@@ -172,7 +176,9 @@ def _check_lazy_rows(
     if errors != "skip":
         raise InputError(f"{rows.label}: a row {example}; correct it{name_alternative(errors)}")
     count = _collect(bad_rows.select(nw.len())).item()
-    skipped = f"1 bad row: {example}" if count == 1 else f"{count} bad rows, such as {example}"
+    skipped = f"1 bad row: {example}"
+    if count > 1:
+        skipped = f"{count} bad rows, such as {example}"
     notice("bad_rows", f"{rows.label}: left out {skipped}")
     return frame.filter(~is_bad)
 
@@ -201,9 +207,11 @@ def name_alternative(errors: str | None, unit: str = "row") -> str:
 
 
 def _warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:
-    units = unit if count == 1 else f"{unit}s"
-    first = "the first: " if count > len(places) else ""
-    notice("bad_rows", f"{label}: left out {count} bad {units}; {first}{'; '.join(places)}")
+    lines = "; ".join(places)
+    if count > len(places):
+        lines = f"the first: {lines}"
+    plural = "s" * (count != 1)
+    notice("bad_rows", f"{label}: left out {count} bad {unit}{plural}; {lines}")
 
 
 class BadLines:

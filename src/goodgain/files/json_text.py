@@ -96,11 +96,14 @@ def _may_repeat_keys(text: bytes, value: Any) -> bool:
 
 
 def _count_keys(value: Any) -> int:
-    if not isinstance(value, (dict, list)):
+    keys = 0
+    members = value
+    if isinstance(value, dict):
+        keys = len(value)
+        members = value.values()
+    elif not isinstance(value, list):
         return 0
-    members = value.values() if isinstance(value, dict) else value
-    inner_keys = sum(_count_keys(member) for member in members if isinstance(member, (dict, list)))
-    return inner_keys + len(value) if isinstance(value, dict) else inner_keys
+    return keys + sum(_count_keys(member) for member in members if isinstance(member, (dict, list)))
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

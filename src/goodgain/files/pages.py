@@ -79,4 +79,6 @@ def _escape(value: Any) -> Any:
         return escape_controls(value)
     if isinstance(value, (list, tuple)):
         return [_escape(part) for part in value]
-    return {name: _escape(part) for name, part in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {name: _escape(part) for name, part in value.items()}
+    return value

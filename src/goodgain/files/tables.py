@@ -231,7 +231,9 @@ def write_html(parts: Iterable[Table | Line]) -> str:
 
 def _write_html_table(table: Table) -> str:
     sides = ["left"] * table.words + ["right"] * (len(table.header) - table.words)
-    caption = f'<caption style="text-align:left">{escape_html(table.title)}</caption>' if table.title else ""
+    caption = ""
+    if table.title:
+        caption = f'<caption style="text-align:left">{escape_html(table.title)}</caption>'
     headings = map(escape_html, table.header)
     head = "".join(map('<th style="text-align:{}">{}</th>'.format, sides, headings))
     body = ""

@@ -24,9 +24,12 @@ def draw_table(table: Table, width: int = ANY_WIDTH, *, brief: bool = False, by_
     from rich.table import Table as Drawn
     from rich.text import Text
 
-    gap, edges = (2, -1) if brief else (3, 1)
+    gap, edges = 3, 1
+    style: dict[str, Any] = {}
+    if brief:
+        gap, edges = 2, -1
+        style = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False}
     fitted, notes, widths = _fit(_escape(table), width - edges, gap)
-    style: dict[str, Any] = {"box": box.SIMPLE_HEAD, "padding": (0, 1, 0, 0), "show_edge": False} if brief else {}
     title = Text(fitted.title) if fitted.title else None
     drawn = Drawn(title=title, title_justify="left", **style)
     for place, (heading, size) in enumerate(zip(fitted.header, widths, strict=True)):
