@@ -207,11 +207,10 @@ def name_alternative(errors: str | None, unit: str = "row") -> str:
 
 
 def _warn_of_skipped(label: str, count: int, places: Sequence[str], unit: str) -> None:
-    lines = "; ".join(places)
-    if count > len(places):
-        lines = f"the first: {lines}"
-    plural = "s" * (count != 1)
-    notice("bad_rows", f"{label}: left out {count} bad {unit}{plural}; {lines}")
+    if count != 1:
+        unit += "s"
+    beginning = "the first: " if count > len(places) else ""
+    notice("bad_rows", f"{label}: left out {count} bad {unit}; {beginning}{'; '.join(places)}")
 
 
 class BadLines:
