@@ -82,11 +82,13 @@ def make_targets(folder: Path) -> dict[str, Target]:
         "documents": (pl.DataFrame({"doc_id": ["a", "b"], "document": ["x", "x"]}), read_document_map),
         "uses": (pl.read_ndjson(ROOT / "qrels_examples/opened_and_cited/uses.jsonl"), read_uses),
     }
+
     for name, (frame, read) in others.items():
         targets |= {
             f"{name}{ending}": Target([(f"a{ending}", encode(frame, ending))], read)
             for ending in (".csv", ".tsv", ".jsonl", ".parquet")
         }
+
     targets["nuggets"] = Target([("a.jsonl", _NUGGETS)], read_assignments)
     targets["baseline file"] = Target([("a.jsonl", _write_baseline(folder))], _compare_with)
     targets["answer"] = Target([("a.json", text) for text in _ANSWERS], _read_answer)
@@ -145,8 +147,8 @@ def _parse_names(path: Path) -> object:
 
 def _write_baseline(folder: Path) -> bytes:
     run = make_frame("run")
-    found = gg.compare(_QRELS, {"a": run, "b": run.filter(pl.col("iteration") < 3)}, "CG@2 nDCG@10")
-    found.write_baseline(folder / "baseline.jsonl", system="a")
+    comparison = gg.compare(_QRELS, {"a": run, "b": run.filter(pl.col("iteration") < 3)}, "CG@2 nDCG@10")
+    comparison.write_baseline(folder / "baseline.jsonl", system="a")
     return (folder / "baseline.jsonl").read_bytes()
 
 
@@ -178,6 +180,7 @@ def find_fault(read: Callable[[Path], object], path: Path) -> str:
         result, caught = None, []
     except (Exception, pl.exceptions.PanicException):
         return traceback.format_exc()
+
     if (used := _find_memory("VmHWM") - before) > MEMORY:
         return f"{used >> 20} MiB of memory"
     strange = [str(one.message) for one in caught if not issubclass(one.category, gg.GoodgainNotice)]
@@ -207,6 +210,7 @@ def read_inputs(seed: int, numbers: Iterator[int]) -> None:
         warnings.simplefilter("ignore")
         targets = make_targets(Path(folder))
         os.dup2(printed.fileno(), sys.stderr.fileno())
+
         for number in numbers:
             name, file_name, content = make_input(targets, seed, number)
             path = Path(folder, file_name)
@@ -258,6 +262,7 @@ def watch(seed: int, first: int, count: int, end: float) -> int:
             faults += 1
             print(f"{number}: {name}: the process ended with {code} ({_EXITS.get(-code, 'its own')})\n", flush=True)
         number += 1
+
     print(f"{number - first:,} inputs, {faults} faults, seed {seed}")
     return faults
 

@@ -52,6 +52,7 @@ def test_a_bomb_takes_little_memory_in_every_reader(tmp_path: Path, shape: str, 
     path = tmp_path / f"bomb{compression}"
     path.write_bytes(_pack(SHAPES[shape], compression))
     assert path.stat().st_size < PLAIN // 100
+
     first = BOMBS.index((shape, compression))
     done = subprocess.run(
         [sys.executable, "-m", "tests.test_bombs", path, str(first)],
@@ -62,6 +63,7 @@ def test_a_bomb_takes_little_memory_in_every_reader(tmp_path: Path, shape: str, 
         env=os.environ | {"TMPDIR": str(tmp_path), "POLARS_MAX_THREADS": "2"},
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
     for name, outcome, peak in map(json.loads, done.stdout.splitlines()):
         assert peak < ALLOWED, (name, outcome, peak >> 20)
         assert outcome, name
@@ -114,8 +116,8 @@ def test_a_small_file_that_unpacks_to_a_large_run_is_read_in_blocks(tmp_path: Pa
         opened = run_opening.open_run(tmp_path / f"a.run{ending}")
         assert isinstance(opened, run_in_blocks.RunFile)
         with no_notices():
-            found = gg.evaluate({"q1": {"a": 1}}, opened, "NumResults")  # type: ignore[arg-type]  # what the command passes
-    assert found["NumResults"] == 1000
+            scores = gg.evaluate({"q1": {"a": 1}}, opened, "NumResults")  # type: ignore[arg-type]  # what the command passes
+    assert scores["NumResults"] == 1000
 
 
 def _pack_once(data: bytes, ending: str) -> bytes:

@@ -75,6 +75,7 @@ def test_mutants_change_code_and_never_words(tmp_path: Path) -> None:
         mutants.change_text(source.encode(), change).decode() for change in mutants.find_changes(tmp_path / "a.py")
     }
     lines = [(old, new) for text in changed for old, new in zip(source.splitlines(), text.splitlines(), strict=True)]
+
     assert {new.strip() for old, new in lines if old != new} == {
         "if a < b and not b:",
         "if a <= b or not b:",

@@ -23,7 +23,9 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
 
 def test_every_line_of_the_stub_is_a_public_name() -> None:
     stub = ast.parse(Path(goodgain.__file__).with_suffix(".pyi").read_text())
-    named = [one.asname for node in stub.body if isinstance(node, ast.ImportFrom) for one in node.names if one.asname]
+    named = [
+        name.asname for node in stub.body if isinstance(node, ast.ImportFrom) for name in node.names if name.asname
+    ]
     assert sorted(named) == goodgain.__all__
 
 

@@ -191,8 +191,13 @@ def taken_names() -> set[str]:
             rows_and_trusted_ids, "USED_NAMES", frozenset()
         )  # so that a type with a taken name is told below
         rows = {"query_id": "q", "doc_id": ["a", "b"], "url": "https://example.org"}
-        found = gg.deduplicate(pl.DataFrame(rows))
-    columns = {*found._records.frame.columns, *found._rows.columns, *DEDUPLICATED.columns, *RESULTS.columns}
+        deduplication = gg.deduplicate(pl.DataFrame(rows))
+    columns = {
+        *deduplication._records.frame.columns,
+        *deduplication._rows.columns,
+        *DEDUPLICATED.columns,
+        *RESULTS.columns,
+    }
     return columns - {"title", "snippet"}
 
 
@@ -212,6 +217,7 @@ def test_every_document_type_keeps_to_the_rules_of_its_table() -> None:
         ]
         if row.weights.get(row.title, 0) >= 1 or row.weights.get("title", 0) >= 1:
             said += [f"{row.name}: a title alone counts 1.0 or more: two things of one title would be one document"]
+
     if [*TYPES][-1] != PARENT.name:
         said += [f"{[*TYPES][-1]} stands below PARENT: move its row above it"]
     if said:

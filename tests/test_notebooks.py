@@ -75,13 +75,13 @@ def test_a_notebook_shows_pictures_and_reads_frames_not_printed_text(path: Path)
 
 
 def test_the_comparison_of_agents_shows_what_its_text_says() -> None:
-    shown = "\n".join(outputs(nbformat.read(FOLDER / "compare_agents.ipynb", as_version=4)))
-    assert "│ seen        ┆ 0.608336 ┆ 0.187167 │" in shown
-    assert "│ last        ┆ 0.218541 ┆ 0.244385 │" in shown
-    verdicts = dict(re.findall(r"^\| (\S+) [↑↓] \| late \| quick \| .* \| (\w+) \|$", shown, flags=re.MULTILINE))
+    joined = "\n".join(outputs(nbformat.read(FOLDER / "compare_agents.ipynb", as_version=4)))
+    assert "│ seen        ┆ 0.608336 ┆ 0.187167 │" in joined
+    assert "│ last        ┆ 0.218541 ┆ 0.244385 │" in joined
+    verdicts = dict(re.findall(r"^\| (\S+) [↑↓] \| late \| quick \| .* \| (\w+) \|$", joined, flags=re.MULTILINE))
     assert verdicts["nDCG@10"] == verdicts["nDCGG@6"] == "worse"
     assert verdicts["nCG@6"] == "unclear"
-    assert "SRR@6 ↓" in shown
+    assert "SRR@6 ↓" in joined
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def test_every_declared_option_is_shared_by_two_functions_or_commands() -> None:
         users[str(option.name)].add(command)
     for function, parameter in IN_FUNCTIONS:
         users[parameter.name].add(function)
-    assert {name for name, of in users.items() if len(of) < 2} == set()
+    assert {name for name, user in users.items() if len(user) < 2} == set()
 
 
 #: Options with choices that the other calls of the next test do not take.
@@ -93,6 +93,7 @@ def test_a_value_that_is_no_choice_is_said_with_those_that_are(name: str) -> Non
         **dict.fromkeys(("missing", "urls"), lambda **option: gg.evaluate(qrels, run, "CG", **option)),
         **dict.fromkeys(EXPERIMENT_ONLY, lambda **option: gg.Experiment(qrels, {"a": run}, **option)),
     }
+
     with pytest.raises(gg.InputError, match=f"{name}='other'") as raised:
         calls[name](**{name: "other"})
     assert all(choice in str(raised.value) for choice in OPTIONS[name].choices)
@@ -138,7 +139,10 @@ def _list_spelled() -> set[str]:
 @pytest.mark.slow
 def test_messages_spell_options_that_some_command_has() -> None:
     flags = {
-        flag.replace("_", "-") for command in program.commands.values() for one in command.params for flag in one.opts
+        flag.replace("_", "-")
+        for command in program.commands.values()
+        for param in command.params
+        for flag in param.opts
     }
     before = FOR_COMMANDS.set(True)
     assert {name for name in _list_spelled() if spell(name).split()[0] not in flags} == set()

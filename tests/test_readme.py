@@ -116,8 +116,8 @@ def test_the_links_of_a_page_lead_somewhere(page: str) -> None:
 
 def list_headings(page: Path) -> list[str]:
     """The names of the headings of a page, as GitHub makes them."""
-    found = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found]
+    matches = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in matches]
 
 
 def test_every_page_is_linked_from_the_readme() -> None:
@@ -127,9 +127,11 @@ def test_every_page_is_linked_from_the_readme() -> None:
 def test_the_table_of_measures_has_each_with_its_direction() -> None:
     page = (ROOT / "docs/measures.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| (`[^|]*`) \|([^|]*)\|", page, flags=re.MULTILINE))
-    listed = {re.sub("@i", "", name): better for names, better in rows.items() for name in re.findall("`(.*?)`", names)}
-    assert set(listed) == set(MEASURES)
-    for name, better in listed.items():
+    betters = {
+        re.sub("@i", "", name): better for names, better in rows.items() for name in re.findall("`(.*?)`", names)
+    }
+    assert set(betters) == set(MEASURES)
+    for name, better in betters.items():
         assert better.strip("* ") in (MEASURES[name].declaration.better, "")
 
 
@@ -167,14 +169,17 @@ def test_the_citation_file_is_valid_and_says_what_the_package_says() -> None:
     assert cited["version"] == gg.__version__
     assert cited["license"] == project["license"]
     assert f"goodgain {gg.__version__} (rel=2)" in cited["message"]
+
     page = " ".join((ROOT / "docs" / "measures.md").read_text(encoding="utf-8").split())
     paper = " ".join((ROOT / "docs" / "paper.md").read_text(encoding="utf-8").split())
     assert f"with goodgain {gg.__version__}" in paper
     assert f"(goodgain {gg.__version__}, docs/measures.md, Definitions)" in page
+
     bibtex = {"title": cited["title"], "version": cited["version"], "year": str(cited["date-released"].year)}
     for key, value in bibtex.items():
         assert re.search(rf"{key} += \{{{re.escape(value)}\}}", page), key
     assert len(cited["references"]) == 5
+
     for reference in cited["references"]:
         assert reference["title"] in page
         assert {"type", "authors"} < set(reference)

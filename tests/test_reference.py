@@ -70,4 +70,5 @@ def test_the_example_of_label_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     names: dict[str, Any] = {"gg": gg}
     with serve(lambda call: good()) as server:
         exec(example.replace("http://localhost:8000/v1", server.url), names)
+
     assert names["qrels"].height == 1

@@ -93,6 +93,7 @@ def test_each_argument_of_each_door_takes_any_kind_or_refuses_it_in_a_sentence(
                     pass
                 except Exception as error:
                     faults.append(f"{door}({parameter.name}={value!r}): {type(error).__name__}: {error}")
+
     assert faults == []
 
 

@@ -313,7 +313,7 @@ def test_hostile_texts_run_nothing(open_file: Open, tmp_path: Path) -> None:
     assert page.evaluate("window.ran") is None
     assert page.locator("img, iframe, object, script[src]").count() == 0
     assert page.evaluate("document.querySelectorAll('[style]').length") == 0
-    assert (opened.console, [one for one in opened.requests if not one.startswith("blob:")]) == ([], [])
+    assert (opened.console, [request for request in opened.requests if not request.startswith("blob:")]) == ([], [])
 
 
 def test_the_policy_forbids_every_other_script_and_all_requests(open_file: Open, sheet: Path, tmp_path: Path) -> None:

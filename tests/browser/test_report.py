@@ -185,7 +185,7 @@ def test_the_tiles_have_the_numbers_of_compare(open_file: Open, agents: Path) ->
     opened = open_file(agents)
     runs = {name: AGENTS / f"{name}.run" for name in ("quick", "late")}
     pairs = gg.compare(AGENTS / "qrels.txt", runs, "nCG@6 nDCGG@6 SRR@6 NumIter", baseline="quick").pairs
-    tiles = [one.split("\n") for one in opened.page.locator(".tile").all_inner_texts()]
+    tiles = [text.split("\n") for text in opened.page.locator(".tile").all_inner_texts()]
     assert len(tiles) == pairs.height == 4
     for tile, row in zip(tiles, pairs.iter_rows(named=True), strict=True):
         places = 2 if row["measure"] == "NumIter" else 4

@@ -39,7 +39,7 @@ def test_samples_fit_beside_the_sidebar_and_no_page_is_too_wide(
         opened.show_as(width=1280)
         cut = "[...document.querySelectorAll('article pre')].filter(pre => pre.scrollWidth > pre.clientWidth + 1)"
         assert opened.page.evaluate(f"{cut}.map(pre => pre.innerText.slice(0, 60))") == [], page.name
-        samples, buttons = (opened.page.locator(f"article {one}").count() for one in ("pre", "button.copybtn"))
+        samples, buttons = (opened.page.locator(f"article {name}").count() for name in ("pre", "button.copybtn"))
         assert samples == buttons, page.name
         opened.show_as(width=390)
         assert not opened.is_too_wide(), page.name

@@ -59,6 +59,7 @@ def test_a_classic_run_gives_exactly_what_the_ir_measures_command_gives(tmp_path
     if not ties:  # cwl_eval leaves tied documents in the order of the file, RBP here takes them in trec_eval's
         measures.append("RBP(rel=1)")
     files = [str(tmp_path / "qrels"), str(tmp_path / "bm25.run")]
+
     for options in (["-p", "4"], ["-p", "-1"]):
         theirs = subprocess.run(
             [sys.executable, "-m", "ir_measures", *files, *measures, *options],
@@ -130,8 +131,8 @@ def test_measures_lists_families_apart_each_measure_with_its_better_direction() 
         (list(RANKED_MEASURES.values()), out[classic:]),
     ]
     for family, text in parts:
-        listed = dict(re.findall(r"^([^\t\n#]+)\t([^\t\n]+)\t", text, flags=re.MULTILINE))
-        assert listed == {one.usage: rows[one.better] for one in family}
+        matches = dict(re.findall(r"^([^\t\n#]+)\t([^\t\n]+)\t", text, flags=re.MULTILINE))
+        assert matches == {one.usage: rows[one.better] for one in family}
 
 
 @pytest.mark.slow
@@ -144,11 +145,13 @@ def test_ctrl_c_ends_with_one_line_and_leaves_no_file(tmp_path: Path) -> None:
         text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell in the background has it ignored
     )
+
     with pipe.open("wb") as writer:  # opened by the reader: the command waits for its run
         writer.write(b"q 1 a 1 1 t\n")
         writer.flush()
         time.sleep(0.2)
         running.send_signal(signal.SIGINT)  # which reaches the writer of a pipe too, so that the pipe ends
+
     _, err = running.communicate(timeout=60)
     assert running.returncode == 130
     assert err.strip() == "goodgain: interrupted"

@@ -57,6 +57,7 @@ def test_a_log_that_was_cut_is_compared_without_a_wrong_sentence(tmp_path: Path,
     old.write_text(json.dumps([_record("old", query_id) for query_id in _QUERIES]))
     qrels = tmp_path / "qrels.txt"
     gg.write_qrels({query_id: {f"{query_id}-a": 2, f"{query_id}-b": 2} for query_id in _QUERIES}, qrels)
+
     if "{" in output:
         logs = [f"old={old}", f"new={log}"]
         assert run_command("convert", *logs, "-o", tmp_path / output, "--errors", "skip").returncode == 0
@@ -65,16 +66,21 @@ def test_a_log_that_was_cut_is_compared_without_a_wrong_sentence(tmp_path: Path,
         for one, name in ((old, output.replace("new", "old")), (log, output)):
             assert run_command("convert", one, "-o", tmp_path / name, "--errors", "skip").returncode == 0
         listed = f"{output}.unread"
+
     runs = [tmp_path / output.replace("{system}", "new").replace("new", name) for name in ("old", "new")]
     absent = [query_id for query_id in _QUERIES if query_id not in _read_ids(runs[1])]
     assert unread <= {*absent} and len(absent) == 6
+
     reports = ("--junit", tmp_path / "gate.xml", "--comment", tmp_path / "c.md", "--require", "CG@2>=baseline")
     done = run_command("compare", qrels, *runs, "-m", "CG@2 SRR@2", *reports, "-o", "table")
     systems = dict(zip(("old", "new"), runs, strict=True))
-    found = gg.compare(qrels, systems, "CG@2 SRR@2", baseline="old")
+    comparison = gg.compare(qrels, systems, "CG@2 SRR@2", baseline="old")
     gg.report(qrels, systems, tmp_path / "report.html", "CG@2 SRR@2")
-    shown = {form: found.to_text(form) for form in ("markdown", "latex", "json")} | {"table": done.stdout + done.stderr}
+    shown = {form: comparison.to_text(form) for form in ("markdown", "latex", "json")} | {
+        "table": done.stdout + done.stderr
+    }
     shown |= {name: (tmp_path / name).read_text() for name in ("gate.xml", "c.md", "report.html")}
+
     for form, text in shown.items():
         said = re.sub(r"\s+", " ", text.replace("\\", ""))
         assert (
@@ -87,6 +93,7 @@ def test_a_log_that_was_cut_is_compared_without_a_wrong_sentence(tmp_path: Path,
         assert "stops at different" not in said and "returned nothing" not in said, form
         for query_id in absent:  # no other sentence says that an absent query never searched
             assert not re.search(rf"never searched[^.]*{query_id}", said), form
+
     without = gg.compare(qrels, systems, "CG@2", missing="absent")
     assert without.pairs.select("verdict", "queries").row(0) == ("better", 14)
 
@@ -133,4 +140,5 @@ def test_a_list_of_unread_queries_that_cannot_be_used_is_said_and_not_waited_for
             path.write_bytes(b"q2\nq\xff\n")
     reason = "is not UTF-8" if kind == "not UTF-8" else "is not a file"
     said = f"new.run.unread: {reason}, so the comparison does not say which queries convert could not read"
+
     assert sum(said in text for text in _find_notices(three_queries)) == 1

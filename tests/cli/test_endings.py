@@ -104,6 +104,7 @@ def test_names_of_files_in_any_encoding(tmp_path: Path, environment: dict[str, s
         path = os.fsencode(tmp_path) + b"/" + name
         Path(os.fsdecode(path)).write_bytes(RUN.read_bytes())
     both = [os.fsencode(tmp_path) + b"/" + name for name in (ODD_NAME, "ä.run".encode())]
+
     for arguments in (
         ["evaluate", QRELS, both[0], "SRE"],
         ["evaluate", QRELS, *both, "-m", "SRE", "-o", "table"],
@@ -243,6 +244,7 @@ def test_a_signal_leaves_neither_files_nor_processes(tmp_path: Path, number: sig
     assert err.decode().strip() in (f"goodgain: ended by {number.name}", "goodgain: interrupted")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.jsonl", "tmp"]
     assert not any((tmp_path / "tmp").iterdir())
+
     _wait_until(lambda: not _is_alive(process.pid))
 
 
@@ -257,8 +259,8 @@ def test_an_interrupt_while_the_program_is_imported_is_one_sentence(module: str,
     assert process.stderr is not None
     assert any(line.rstrip().endswith(f"| {module}") or line.split()[-1] == module for line in process.stderr)
     process.send_signal(signal.SIGINT)
-    said = [line for line in process.stderr.read().splitlines() if not line.startswith("import time:")]
-    assert (process.wait(timeout=60), said) == (130, ["goodgain: interrupted"])
+    lines = [line for line in process.stderr.read().splitlines() if not line.startswith("import time:")]
+    assert (process.wait(timeout=60), lines) == (130, ["goodgain: interrupted"])
 
 
 def test_a_library_leaves_ctrl_c_alone() -> None:
@@ -282,6 +284,7 @@ except KeyboardInterrupt:
     print("ended")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+
     assert done.stdout == "ended\n"
 
 

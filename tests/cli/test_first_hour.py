@@ -80,13 +80,13 @@ HEADINGS = {
 
 def test_help_lists_the_commands_under_five_headings_with_whole_summaries() -> None:
     text = goodgain("--help")[0]
-    listed: dict[str, list[str]] = {}
+    values: dict[str, list[str]] = {}
     for heading, name in re.findall(r"^(?:(\S[\w ]*):|  ([a-z]+)  .*)$", text, flags=re.MULTILINE):
         if heading:
-            listed[heading] = []
+            values[heading] = []
         else:
-            listed[[*listed][-1]].append(name)
-    assert {heading: names for heading, names in listed.items() if names} == HEADINGS
+            values[[*values][-1]].append(name)
+    assert {heading: names for heading, names in values.items() if names} == HEADINGS
     assert sorted(chain(*HEADINGS.values())) == sorted(program.commands)
     assert "..." not in text.partition("Score:")[2]
     for command in program.commands.values():
@@ -155,11 +155,13 @@ def test_two_logs_become_a_verdict_in_the_two_commands_of_the_readme(tmp_path: P
         "convert", f"old={logs}/old.json", f"new={logs}/new.jsonl", "-o", "runs/{system}.run", cwd=tmp_path
     )
     assert "12 joined by question" in err and "old 1 of 12" in err
+
     runs = (tmp_path / "runs" / "old.run", tmp_path / "runs" / "new.run")
     plain = show_screen(run_on_terminal("compare", logs / "judgments.qrels", *runs, "-m", "nDCG@10 nCG@3 SRR@3"))
     # By hand: the good gain of every query is 4 + 3 + 2 + 2.
     gains = {f"case-{q:02d}": {f"doc-{q:02d}-{k}": label for k, label in enumerate((4, 3, 2, 2))} for q in range(12)}
     means = []
+
     for path in reversed(runs):
         found: dict[str, set[str]] = {query: set() for query in gains}
         for line in path.read_text().splitlines():
@@ -167,6 +169,7 @@ def test_two_logs_become_a_verdict_in_the_two_commands_of_the_readme(tmp_path: P
             if iteration in "123":
                 found[query].add(doc)
         means.append(sum(sum(gains[q].get(d, 0) for d in docs) / 11 for q, docs in found.items()) / 12)
+
     assert re.search(rf"nCG@3 ↑ +{means[0]:.4f} +{means[1]:.4f} .*better", plain)
     assert "1 query never searched in old: case-06" in plain
     assert len(_without_queries_needed(plain).split()) <= 120

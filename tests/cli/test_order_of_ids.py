@@ -62,8 +62,8 @@ def test_a_report_a_picture_and_a_comment_name_queries_as_people_count(folder: P
 
     run_command("compare", "qrels", "old.run", "new.run", "-m", "CG", "--comment", "pr.md", cwd=folder)
     comment = (folder / "pr.md").read_text()
-    listed = re.findall(r"^\| (\w+(?:\\_\w+)?) \| \d", comment, re.MULTILINE)
-    assert [query.replace("\\", "") for query in listed] == IN_ORDER[: len(listed)] and len(listed) > 2
+    matches = re.findall(r"^\| (\w+(?:\\_\w+)?) \| \d", comment, re.MULTILINE)
+    assert [query.replace("\\", "") for query in matches] == IN_ORDER[: len(matches)] and len(matches) > 2
 
 
 def test_notices_name_the_first_queries_as_people_count(folder: Path) -> None:

@@ -96,6 +96,7 @@ def test_the_bar_comes_after_two_seconds_and_an_interrupt_removes_it() -> None:
     while "resampling" not in printed:
         printed += os.read(leader, 65_536).decode("utf-8", "replace")
     assert time.monotonic() - begun > 2
+
     process.send_signal(signal.SIGINT)
     printed += read_terminal(leader)
     assert process.wait(timeout=60) == 130

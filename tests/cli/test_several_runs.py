@@ -43,8 +43,8 @@ def test_json_lines_name_the_system_and_hold_each_value_of_evaluate() -> None:
 
 
 def test_a_system_is_named_before_the_first_equals_sign() -> None:
-    found = find_single_runs(["old=runs/a=b.run", "new.run", "x=new.run"])
-    assert found == {"old": "runs/a=b.run", "new": "new.run", "x": "new.run"}
+    runs = find_single_runs(["old=runs/a=b.run", "new.run", "x=new.run"])
+    assert runs == {"old": "runs/a=b.run", "new": "new.run", "x": "new.run"}
 
 
 def test_a_file_of_the_whole_name_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,6 +109,7 @@ def test_costs_outcomes_and_price_are_lines_below_the_table_or_on_standard_error
         "late: at a price of 1 each, 5 searches are worth it",
     ]
     assert run_command(*CURVE, *asked, "-o", "table").stdout.splitlines()[-5:] == lines
+
     in_csv = run_command(*CURVE, *asked, "-o", "csv")
     assert in_csv.stderr.splitlines()[-5:] == lines
     assert in_csv.stdout == run_command(*CURVE, "-o", "csv", "--resamples", 0).stdout

@@ -77,6 +77,7 @@ def show_screen(printed: str) -> str:
         elif not piece.startswith("\x1b"):
             lines[row] = lines[row][:column].ljust(column) + piece + lines[row][column + len(piece) :]
             column += len(piece)
+
     return "\n".join(lines)
 
 
@@ -107,6 +108,7 @@ def test_a_terminal_gets_no_control_character_of_an_id_or_a_name(tmp_path: Path,
     printed = run_on_terminal(call[0], *arguments, *call[1:])
     for hostile in ("\x1b[2J", "\x1b]0;", "\x07", "\u202e", "\x9b", "\x08", "\x7f", "\x1b[31mq"):
         assert hostile not in printed, printed
+
     assert "Traceback" not in printed
 
 
@@ -138,18 +140,20 @@ def test_formulas_are_guarded_in_csv_where_it_is_asked_for(tmp_path: Path) -> No
     run = queries.drop("relevance").with_columns(iteration=1, rank=1, score=1.0)
     run.write_parquet(tmp_path / "a.parquet")
     files = [tmp_path / "q.parquet", tmp_path / "a.parquet"]
+
     for options, wanted in (([], FORMULAS), (["--spreadsheet"], GUARDED)):
         done = run_command("ledger", *files, "-o", "csv", *options)
         found = pl.read_csv(done.stdout.encode())["query_id"].to_list()
         assert sorted(found) == sorted(wanted)
         sheet = tmp_path / f"sheet{len(options)}.csv"
         ids = [
-            one for one in FORMULAS if options or one == one.strip()
+            formula for formula in FORMULAS if options or formula == formula.strip()
         ]  # without an apostrophe CSV cannot hold a tab before an id
         pool = pl.DataFrame({"query_id": "q", "doc_id": ids, "iteration": 1, "rank": 1, "score": 1.0})
         pool.write_parquet(tmp_path / "p.parquet")
         assert run_command("pool", tmp_path / "p.parquet", "-o", sheet, *options).returncode == 0
         assert sorted(pl.read_csv(sheet)["doc_id"].to_list()) == sorted(wanted if options else ids)
+
     with no_notices():
         compared = gg.compare({"q": {"a": 2}, "r": {"a": 2}}, {"=a": {"q": {"a": 1.0}}, "b": {"q": {"b": 1.0}}}, "SRE")
     assert ",=a," in compared.to_text("csv") and ",'=a," in compared.to_text("csv", spreadsheet=True)

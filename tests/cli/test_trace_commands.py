@@ -22,6 +22,7 @@ def test_a_log_goes_to_scores_in_two_commands(tmp_path: Path) -> None:
     out, err = goodgain("convert", FIXTURES / "langchain" / "state.json", "-o", tmp_path / "agent.run")
     assert out == ""
     assert "searches" in err
+
     query_id = (tmp_path / "agent.run").read_text().split()[0]
     doc_id = (tmp_path / "agent.run").read_text().split()[2]
     (tmp_path / "qrels").write_text(f"{query_id} 0 {doc_id} 2\n")
@@ -29,6 +30,7 @@ def test_a_log_goes_to_scores_in_two_commands(tmp_path: Path) -> None:
     values = dict(line.split("\t") for line in out.splitlines())
     assert values["CG"] == "2.0000"
     assert float(values["NumIter"]) >= 1
+
     written = gg.read_run(tmp_path / "agent.run").frame
     read = gg.to_run(gg.read_traces(FIXTURES / "langchain" / "state.json"))
     assert written.select("query_id", "iteration", "doc_id").equals(read.select("query_id", "iteration", "doc_id"))
@@ -39,8 +41,8 @@ def test_results_are_deduplicated_explained_and_read_again(tmp_path: Path) -> No
     assert out == ""
     assert "20 results, 8 documents" in err
     again = gg.read_results(tmp_path / "d.jsonl")
-    found = gg.deduplicate(gg.read_results(WEB))
-    assert again["document"].to_list() == found.frame["document"].to_list()
+    deduplication = gg.deduplicate(gg.read_results(WEB))
+    assert again["document"].to_list() == deduplication.frame["document"].to_list()
     document = again.filter(pl.col("duplicate_of").is_not_null())["document"][0]
     out, _ = goodgain("dedup", WEB, "-o", tmp_path / "e.parquet", "--explain", document)
     assert "same" in out
@@ -64,12 +66,14 @@ def test_pipes_and_devices_are_read_and_written_as_before(tmp_path: Path) -> Non
     )
     out, _ = goodgain("convert", log, "-o", "/dev/stdout")
     assert out == "q1 1 d1 1 1.0 a\n"
+
     goodgain("convert", log, "-o", "/dev/null")
     run = tmp_path / "agent.run"
     run.write_text(out)
     both = [sys.executable, "-m", "goodgain", "flatten", "/dev/stdin", "-o", "/dev/stdout"]
     piped = subprocess.run(both, input=out, capture_output=True, text=True, check=True)
     assert piped.stdout.split()[:3] == ["q1", "1", "d1"]
+
     with run.open() as read, (tmp_path / "flat.run").open("w") as written:
         subprocess.run(both, stdin=read, stdout=written, check=True)
     assert (tmp_path / "flat.run").read_text() == piped.stdout

@@ -79,6 +79,7 @@ def test_a_page_keeps_the_id_of_both_sides_or_of_the_runs_and_rows_that_meet_kee
     qrels = {"q": {"http://a.org/x/": 1, "https://www.a.org/x": 3, "https://a.org/y": 2, "https://b.org/": 0}}
     run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["https://a.org/x", "https://a.org/x?gclid=1"]})
     both = run.vstack(run.head(1).with_columns(doc_id=pl.lit("https://www.a.org/x")))
+
     for of_run, name in ((run, "https://a.org/x"), (both, "https://www.a.org/x")):
         x = gg.Experiment(qrels, {"a": of_run, "b": run.head(1), "c": FRAMES["duckdb"](run)})
         with pytest.warns(gg.GoodgainNotice, match="one document: 3 ids"):
@@ -88,6 +89,7 @@ def test_a_page_keeps_the_id_of_both_sides_or_of_the_runs_and_rows_that_meet_kee
         assert {*x.opened.qrels.frame["doc_id"]} == {name, "https://a.org/y", "https://b.org/"}
         assert {doc for one in x.opened.runs.values() for doc in one.rows["doc_id"]} == {name}
         assert x.opened.qrels.digest == gg.read_qrels(qrels).digest, "a baseline file may be of other runs"
+
     with pytest.warns(gg.GoodgainNotice, match="one document"):
         scores = gg.evaluate(qrels, run, "CG", documents={"https://b.org/": "b", "https://a.org/x": "https://a.org/x/"})
     assert scores.ids_mapped == (1, 1), "ids of documents= are counted before URLs are joined"
@@ -101,6 +103,7 @@ def test_rows_of_files_are_read_again_or_kept_with_one_result(
     monkeypatch.setattr(run_in_blocks, "_MOST_KEPT", most)
     scattered = RUN.vstack(RUN.with_columns(query_id=pl.lit("q3"))).vstack(RUN[1:2])
     qrels, chunks = QRELS | {"q3": QRELS["q1"]}, {"d1": "https://c.org", "https://c.org": "d1"}
+
     for run in (RUN, scattered, RUN.vstack(RUN.head(1)).drop("iteration")):
         run.write_parquet(tmp_path / "a.parquet")
         gg.write_run(run, tmp_path / "a.run")
@@ -174,6 +177,7 @@ def test_the_notice_counts_the_queries_in_which_a_page_has_several_ids(
     monkeypatch.setattr(joined_addresses, "_MOST_HASHED", kept)  # the rows of a longer file are read once more
     monkeypatch.setattr(joined_addresses, "_MOST_REPEATED", kept)
     shapes = ("http://s.org/p{}", "https://s.org/p{}/", "https://www.s.org/p{}")
+
     for seed in range(how_many(8, full=80)):
         draw = Random(seed)
         few = draw.choice((1, 2, 3))  # spellings of a system
@@ -196,8 +200,8 @@ def test_the_notice_counts_the_queries_in_which_a_page_has_several_ids(
             with warnings.catch_warnings(record=True) as heard:
                 warnings.simplefilter("always")
                 assert gg.Experiment(qrels, given).opened
-            said = re.findall(r"affects ([\d,]+) quer", " ".join(str(one.message) for one in heard))
-            assert said == [str(len(expected))] * bool(expected), (seed, given)
+            matches = re.findall(r"affects ([\d,]+) quer", " ".join(str(one.message) for one in heard))
+            assert matches == [str(len(expected))] * bool(expected), (seed, given)
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
@@ -209,6 +213,7 @@ def test_all_analyses_join_alike() -> None:
         "one": 4,
         "two": 3,
     }
+
     titled = pl.DataFrame(
         {"query_id": "q1", "iteration": [1, 1], "search": 1, "rank": [1, 2], "doc_id": ["http://www.a.org/x/", VIDEO],
          "title": ["X", "Video"], "url": ["http://www.a.org/x/", VIDEO]}
@@ -230,6 +235,7 @@ def test_the_funnel_counts_what_was_done_with_one_page_under_two_addresses() -> 
         row = gg.funnel(qrels, uses).per_query.row(0, named=True)
     assert (row["returned"], row["good_opened"], row["good_cited"], row["lost_unopened"]) == (1, 1, 1, 0)
     assert row["opens_per_good"] == 3, "what was opened under both addresses"
+
     with pytest.warns(gg.GoodgainNotice, match="spelled differently in the qrels"):
         row = gg.funnel(qrels, uses, urls="keep").per_query.row(0, named=True)
     assert (row["returned"], row["good_opened"], row["good_cited"]) == (1, 0, 0)
@@ -247,6 +253,7 @@ def test_explain_shows_the_uses_that_the_funnel_counts(urls: Any, returned: list
     )
     x = gg.Experiment({"q1": QRELS["q1"]}, runs, urls=urls)
     assert x.funnel(uses).frame["good_returned"].to_list() == returned
+
     documents = x.explain("one", "two", "NumGood", uses=uses).documents
     for use, number in zip(("use_base", "use_new"), returned, strict=True):
         assert documents[use].str.starts_with("returned").sum() == number

@@ -83,10 +83,10 @@ def test_random_runs_have_the_values_of_runs_without_these_rows(page: int | None
         wanted = without_own(run.with_columns(iteration=pl.lit("Q0")) if page else run)
         order = draw.choice(["seen", "interleaved", "last"])
         options: dict[str, Any] = {"order": order, "page": page, "bounds": bool(draw.randint(0, 1))}
-        found = gg.evaluate(qrels, run, measures, leave_out="own", **options)
+        scores = gg.evaluate(qrels, run, measures, leave_out="own", **options)
         expected = gg.evaluate(qrels, wanted, measures, **options)
-        assert_frame_equal(found.per_query, expected.per_query, check_exact=True)
-        assert_frame_equal(found.coverage, expected.coverage)
+        assert_frame_equal(scores.per_query, expected.per_query, check_exact=True)
+        assert_frame_equal(scores.coverage, expected.coverage)
 
 
 @quiet
@@ -106,6 +106,7 @@ def test_the_doors_agree(tmp_path: Path) -> None:
         gg.report(QRELS, of, tmp_path / f"{k}.json", "nCG RR", **more).read_text()
         for k, (of, more) in enumerate([(runs, kept), (wanted, {})])
     ]
+
     assert re.sub(r'\n *"leave_out": "own",', "", pages[0]) == pages[1]
 
 
@@ -115,6 +116,7 @@ def test_commands_leave_it_out_and_a_baseline_file_says_so(tmp_path: Path) -> No
     gg.write_qrels(QRELS, tmp_path / "qrels.txt")
     done = run_command("evaluate", "qrels.txt", "a.run", "NumResults", "--leave-out", "own", "-p", "2", cwd=tmp_path)
     assert done.stdout == "NumResults\t1.33\n" and "leave_out=own" in done.stderr
+
     pooled = run_command("pool", "a.run", "-o", "sheet.csv", "--leave-out", "own", cwd=tmp_path)
     assert pooled.returncode == 0
     assert {*pl.read_csv(tmp_path / "sheet.csv").select("query_id", "doc_id").rows()} == {
@@ -122,6 +124,7 @@ def test_commands_leave_it_out_and_a_baseline_file_says_so(tmp_path: Path) -> No
         ("a1", "y"),
         ("c1", "a1"),
     }
+
     gg.compare(QRELS, {"a": RUN, "b": RUN}, "nCG").write_baseline(tmp_path / "old.jsonl", "a")
     with pytest.raises(gg.InputError, match="leave_out=None instead of leave_out='own'"):
         gg.compare(QRELS, {"a": RUN}, "nCG", baseline_file=tmp_path / "old.jsonl", leave_out="own")
@@ -155,10 +158,10 @@ def cut(frame: pl.DataFrame) -> pl.DataFrame:
 def test_values_are_those_of_files_without_the_other_queries_in_every_kind_of_run(tmp_path: Path) -> None:
     wanted = gg.evaluate(cut(ALL_QRELS), cut(ALL_RUN), MEASURES)
     for run in (*in_every_form(ALL_RUN, tmp_path, block=30), write_table(ALL_RUN, tmp_path / "a.parquet")):
-        found = gg.evaluate(ALL_QRELS, run, MEASURES, only=SOME)
-        assert found.per_query.equals(wanted.per_query), run
-        assert found.signature.pop("only").startswith("3:")
-        assert found.signature == wanted.signature
+        scores = gg.evaluate(ALL_QRELS, run, MEASURES, only=SOME)
+        assert scores.per_query.equals(wanted.per_query), run
+        assert scores.signature.pop("only").startswith("3:")
+        assert scores.signature == wanted.signature
 
 
 @pytest.mark.parametrize(
@@ -173,8 +176,8 @@ def test_the_queries_stand_in_a_list_or_a_table(name: str, text: str, tmp_path: 
     (tmp_path / name).write_text(text)
     wanted = gg.evaluate(ALL_QRELS, ALL_RUN, MEASURES, only=SOME)
     for given in (tmp_path / name, str(tmp_path / name), pl.Series(SOME), pl.DataFrame({"query_id": SOME})):
-        found = gg.evaluate(ALL_QRELS, ALL_RUN, MEASURES, only=given)
-        assert found.mean() == wanted.mean() and found.signature == wanted.signature
+        scores = gg.evaluate(ALL_QRELS, ALL_RUN, MEASURES, only=given)
+        assert scores.mean() == wanted.mean() and scores.signature == wanted.signature
 
 
 def test_an_id_that_the_qrels_lack_is_an_error(tmp_path: Path) -> None:
@@ -192,6 +195,7 @@ def test_every_analysis_uses_these_queries_alone() -> None:
     x = gg.Experiment(ALL_QRELS, systems).only(SOME)
     y = gg.Experiment(cut(ALL_QRELS), {name: cut(run) for name, run in systems.items()})
     assert x.compare("CG SRR").pairs.equals(y.compare("CG SRR").pairs)
+
     for analyse in (
         lambda one: one.curve("CG SRR"),
         lambda one: one.ledger(),

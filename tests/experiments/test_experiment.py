@@ -43,6 +43,7 @@ def make_runs(
         for q in range(22)
     }
     runs = []
+
     for _ in range(5):
         rows = [
             (f"q{q}", 2 * i, found.format(chosen.randrange(20), chosen.randrange(2)), float(chosen.random()))
@@ -53,6 +54,7 @@ def make_runs(
         ]
         frame = pl.DataFrame(rows, schema=["query_id", "step", "doc_id", "score"], orient="row")
         runs.append(frame.unique(["query_id", "step", "doc_id"], maintain_order=True))
+
     return qrels, runs
 
 
@@ -206,6 +208,7 @@ def test_an_option_changes_an_experiment_as_it_changes_a_new_one(name: str, tmp_
         compare_results(changed[analysis], wanted[analysis])
         compare_results(again[analysis], first[analysis])
     assert any(differ(changed[analysis], first[analysis]) for analysis in ANALYSES)
+
     if name != "columns":  # a table that lacks the column is refused, and the text of the error is what changes
         assert not isinstance(
             changed[{"results": "searches", "costs": "area", "lengths": "reading"}.get(name, "curve")], str
@@ -245,20 +248,20 @@ def test_a_door_has_the_arguments_of_its_method_and_names_each_option_of_an_expe
 def test_a_baseline_file_stands_for_a_system(tmp_path: Path) -> None:
     gg.compare(QRELS, SYSTEMS, MEASURES).write_baseline(tmp_path / "old.jsonl", "quick")
     late = {"late": SYSTEMS["late"]}
-    found = gg.Experiment(QRELS, late).compare(MEASURES, baseline_file=tmp_path / "old.jsonl")
-    compare_results(found, gg.compare(QRELS, late, MEASURES, baseline_file=tmp_path / "old.jsonl"))
+    comparison = gg.Experiment(QRELS, late).compare(MEASURES, baseline_file=tmp_path / "old.jsonl")
+    compare_results(comparison, gg.compare(QRELS, late, MEASURES, baseline_file=tmp_path / "old.jsonl"))
 
 
 @pytest.mark.slow
 def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    made: dict[str, int] = {}
+    values: dict[str, int] = {}
 
     def count(module: Any, name: str) -> None:
         compute = getattr(module, name)
 
         def counted(*args: Any, **options: Any) -> Any:
             key = f"{module.__name__.rpartition('.')[2]}.{name}"
-            made[key] = made.get(key, 0) + 1
+            values[key] = values.get(key, 0) + 1
             return compute(*args, **options)
 
         monkeypatch.setattr(module, name, counted)
@@ -275,12 +278,12 @@ def test_runs_are_read_counted_and_tested_once(monkeypatch: pytest.MonkeyPatch, 
         x.explain("quick", "late", "nCG")
         x.report(tmp_path / "report.json")
     assert (
-        made["comparison_question.add_intervals"] == 2
+        values["comparison_question.add_intervals"] == 2
     )  # once for the report: it compares the measures of its tiles too
-    assert made["curves.find_intervals_of_means"] == 1
-    assert made["query_batches.find_first_occurrences"] == 2  # of each run
+    assert values["curves.find_intervals_of_means"] == 1
+    assert values["query_batches.find_first_occurrences"] == 2  # of each run
     x.with_(order="interleaved").evaluate("nDCG@10 nCG")
-    assert made["query_batches.find_first_occurrences"] == 2 + 2  # of each run, in another order
+    assert values["query_batches.find_first_occurrences"] == 2 + 2  # of each run, in another order
 
 
 def test_large_files_are_read_once_for_evaluate_and_compare(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -309,32 +312,34 @@ def test_a_notice_comes_once_and_stands_in_each_result_that_it_concerns() -> Non
         warnings.simplefilter("always")
         first, second, compared = x.evaluate("SRE"), x.evaluate("SRE"), x.compare("SRE")
         later = x.with_(seed=7).evaluate("SRE")
+
     texts = [str(one.message) for one in given]
     assert len(texts) == len(set(texts)) and any("no iterations" in text for text in texts)
     assert Path(given[0].filename) == Path(__file__)
+
     for result in (first, second, compared, later):
         assert any("no iterations" in note for note in result.notes)
     own = gg.read_run(run)  # notices given before, elsewhere, do not count
     for _ in range(2):
-        found = gg.Experiment({"q": {"a": 3}}, {"one": own}).evaluate("SRE")
-        assert any("no iterations" in note for note in found.notes)
+        scores = gg.Experiment({"q": {"a": 3}}, {"one": own}).evaluate("SRE")
+        assert any("no iterations" in note for note in scores.notes)
 
 
 def test_scores_of_several_systems_are_one_table_and_say_how_to_read_them() -> None:
-    found: Any = gg.Experiment(QRELS, {"quick": [SYSTEMS["quick"], SYSTEMS["late"]], "late": SYSTEMS["late"]}).evaluate(
-        "CG@3"
-    )
-    assert found.values.columns == ["system", "replicate", "query_id", "measure", "value"]
-    assert found.values.select("system", "replicate").unique(maintain_order=True).rows() == [
+    scores: Any = gg.Experiment(
+        QRELS, {"quick": [SYSTEMS["quick"], SYSTEMS["late"]], "late": SYSTEMS["late"]}
+    ).evaluate("CG@3")
+    assert scores.values.columns == ["system", "replicate", "query_id", "measure", "value"]
+    assert scores.values.select("system", "replicate").unique(maintain_order=True).rows() == [
         ("quick", 1), ("quick", 2), ("late", None)
     ]  # fmt: skip
-    assert found["late", "CG@3"] == gg.evaluate(QRELS, SYSTEMS["late"], "CG@3")["CG@3"]
+    assert scores["late", "CG@3"] == gg.evaluate(QRELS, SYSTEMS["late"], "CG@3")["CG@3"]
     with pytest.raises(gg.InputError, match=r'\["late", "CG@3"\]'):
-        found["CG@3"]
+        scores["CG@3"]
     with pytest.raises(AttributeError, match=r"\.values"):
-        found.mean()
+        scores.mean()
     with pytest.raises(gg.InputError, match="quick, late"):
-        found["nobody", "CG@3"]
+        scores["nobody", "CG@3"]
 
 
 def test_an_experiment_does_not_change_and_can_be_pickled() -> None:
@@ -375,19 +380,21 @@ def test_a_ledger_of_several_runs_is_refused_where_nothing_tells_their_rows_apar
 
 def test_scores_of_several_systems_print_their_values_and_say_how_to_choose() -> None:
     qrels = {"q": {"a": 2, "b": 2}}
-    found = gg.Experiment(qrels, {"bm25": {"q": {"a": 1.0}}, "reformer": {"q": {"a": 2.0, "b": 1.0}}}).evaluate(
+    scores = gg.Experiment(qrels, {"bm25": {"q": {"a": 1.0}}, "reformer": {"q": {"a": 2.0, "b": 1.0}}}).evaluate(
         "R@5 P@1"
     )
-    assert isinstance(found, SystemScores)
-    assert str(found) == "measure    bm25  reformer\nR@5      0.5000    1.0000\nP@1      1.0000    1.0000"
+    assert isinstance(scores, SystemScores)
+    assert str(scores) == "measure    bm25  reformer\nR@5      0.5000    1.0000\nP@1      1.0000    1.0000"
+
     key: Any = "reformer"
     with pytest.raises(
         gg.InputError, match=r'\["reformer", "R@5"\], or \.systems\["reformer"\] for all of its scores$'
     ):
-        found[key]
+        scores[key]
+
     for key, shown in (("P@1", "P@1"), ("reformr", "R@5")):
         with pytest.raises(gg.InputError, match=rf'and a measure: \["reformer", "{shown}"\]$'):
-            found[key]
+            scores[key]
 
 
 def test_a_misspelt_attribute_of_a_run_names_the_run_and_converts_nothing() -> None:

@@ -96,9 +96,9 @@ def _take_best(run: pl.DataFrame) -> pl.DataFrame:
 
 def leave_out_own(inputs: Inputs) -> Inputs:
     def leave_out(run: pl.DataFrame) -> pl.DataFrame:
-        others = run.filter(pl.col("doc_id") != pl.col("query_id"))
-        lost = run.unique(["query_id", "iteration"]).join(others, on=["query_id", "iteration"], how="anti")
-        return pl.concat([others, lost.with_columns(doc_id=pl.lit(EMPTY_DOC), score=pl.lit(0.0))])
+        rows = run.filter(pl.col("doc_id") != pl.col("query_id"))
+        lost = run.unique(["query_id", "iteration"]).join(rows, on=["query_id", "iteration"], how="anti")
+        return pl.concat([rows, lost.with_columns(doc_id=pl.lit(EMPTY_DOC), score=pl.lit(0.0))])
 
     return inputs.change_runs(leave_out)
 
@@ -265,11 +265,13 @@ def test_missing_absent_gives_the_differences_over_the_queries_of_both_runs() ->
     both = take_queries(inputs._replace(runs=pair), sorted(query_ids))
     assert len(query_ids) < inputs.qrels["query_id"].n_unique()
 
-    found = gg.Experiment(inputs.qrels, pair, resamples=99, missing="absent")
+    experiment = gg.Experiment(inputs.qrels, pair, resamples=99, missing="absent")
     wanted = gg.Experiment(both.qrels, both.runs, resamples=99)
-    pairs = (x.compare(MEASURES).pairs.drop("low_coverage", "more_iterations", "more_results") for x in (found, wanted))
+    pairs = (
+        x.compare(MEASURES).pairs.drop("low_coverage", "more_iterations", "more_results") for x in (experiment, wanted)
+    )
     assert_frame_equal(*pairs)
-    explained, by_hand = (x.explain("new", "third", "nCG@3") for x in (found, wanted))
+    explained, by_hand = (x.explain("new", "third", "nCG@3") for x in (experiment, wanted))
     assert_frame_equal(explained.queries.drop_nulls("difference"), by_hand.queries)
     assert_frame_equal(explained.causes, by_hand.causes)
 
@@ -281,12 +283,15 @@ def test_incomplete_zero_explains_the_difference_to_a_run_without_the_query() ->
         {"query_id": ["q1", "q2"] * 2, "system": ["new"] * 2 + ["third"] * 2, "completed": [1, 1, 0, 1]}
     )
     never_searched = pl.DataFrame({"query_id": ["q1"]})
-    others = pair["third"][0].filter(pl.col("query_id") != "q1")
-    by_hand = pair | {"third": [pl.concat([others, never_searched], how="diagonal")]}
+    rows = pair["third"][0].filter(pl.col("query_id") != "q1")
+    by_hand = pair | {"third": [pl.concat([rows, never_searched], how="diagonal")]}
 
-    found = gg.Experiment(inputs.qrels, pair, resamples=99, incomplete="zero")
+    experiment = gg.Experiment(inputs.qrels, pair, resamples=99, incomplete="zero")
     wanted = gg.Experiment(inputs.qrels, by_hand, resamples=99)
-    explained = (found.explain("new", "third", "nCG@3", outcomes=outcomes), wanted.explain("new", "third", "nCG@3"))
+    explained = (
+        experiment.explain("new", "third", "nCG@3", outcomes=outcomes),
+        wanted.explain("new", "third", "nCG@3"),
+    )
     for frame in ("queries", "causes"):
         names = (
             ["measure", "base", "new", "difference"]

@@ -105,6 +105,7 @@ with atomic_write(Path("out.run")) as file:
     for name in others:
         (tmp_path / name).touch()
     assert len([*tmp_path.glob(".out.run.????????.part")]) == 2
+
     _write(tmp_path / "out.run")
     assert len([*tmp_path.glob(".out.run.????????.part")]) == 1
     living.communicate("")

@@ -71,9 +71,9 @@ def one_notice(count: int, what: str) -> Iterator[None]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
-    told = [text for one in caught if "coverage is low" not in (text := str(one.message))]
-    assert len(told) == (1 if count else 0), told
-    assert all(f": {count} line" in text and what in text for text in told)
+    texts = [text for one in caught if "coverage is low" not in (text := str(one.message))]
+    assert len(texts) == (1 if count else 0), texts
+    assert all(f": {count} line" in text and what in text for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -196,11 +196,13 @@ def test_files_as_in_trec_evals_own_tests_are_read() -> None:
             FILES / "qrels.comment.test", FILES / "results.comment.test", "NumRel(rel=1) nDCG@10 NumRet"
         )
         whole = gg.read_run(FILES / "results.test").frame
+
     assert qrels.frame.height == gg.read_qrels(FILES / "qrels.test").frame.height
     assert signed["NumRet"] and signed["nDCG@10"]
     with pytest.warns(gg.GoodgainNotice, match="have text after the tag") as told:
         cut = gg.read_run(FILES / "results.trunc").frame
     assert len(told) == 1
-    found = cut.join(whole, on=["query_id", "doc_id"], how="inner", maintain_order="left")
-    assert found.height == cut.height
-    assert_frame_equal(cut, found.select(cut.columns))
+
+    joined = cut.join(whole, on=["query_id", "doc_id"], how="inner", maintain_order="left")
+    assert joined.height == cut.height
+    assert_frame_equal(cut, joined.select(cut.columns))

@@ -69,6 +69,7 @@ def damage(content: bytes, random: Random) -> bytes:
                 damaged[at : at + 1] = bytes([random.randrange(256)])
             case _:
                 damaged += damaged[:at]
+
     return bytes(damaged)
 
 

@@ -79,10 +79,12 @@ def test_every_door_maps_alike_and_the_command_says_how_many_ids_it_mapped(tmp_p
         done = run_command("evaluate", *files, "SRR@1-2 CG@2", "-o", "tsv", "--documents", documents)
         assert done.stdout.split() == ["SRR@1", "0.0000", "SRR@2", "0.2500", "CG@2", "5.0000"]
         assert "ids mapped to documents: 5 of the run, 0 of the qrels" in done.stderr
+
     assert "documents=^(.+)-\\d+$" in run_command("evaluate", *files, "CG", "--documents", PATTERN).stderr
     repeated = run_command("evaluate", *files, "SRR@2", "-o", "tsv", "--documents", PATTERN, "--chunks", "repeat")
     assert repeated.stdout.split() == ["SRR@2", "0.4000"]
     assert "chunks=repeat" in repeated.stderr
+
     ledger = run_command("ledger", *files, "--documents", PATTERN)
     assert [line.split(",")[2:5] for line in ledger.stdout.splitlines()[1:]] == [["2", "2", "0"], ["2", "1", "1"]]
     with no_notices():

@@ -93,8 +93,8 @@ def test_a_pipe_can_be_read(tmp_path: Path) -> None:
 def test_a_frame_of_any_engine_is_a_run_and_qrels(tmp_path: Path, engine: str) -> None:
     run, qrels = frames(tmp_path)
     names = "CG SRE SRR NumIter NumUnjudged IterationsForAllGoodResults RR"
-    found = gg.evaluate(FRAMES[engine](qrels), FRAMES[engine](run), names).mean()
-    assert found == gg.evaluate(qrels, run, names).mean()
+    means = gg.evaluate(FRAMES[engine](qrels), FRAMES[engine](run), names).mean()
+    assert means == gg.evaluate(qrels, run, names).mean()
 
 
 class Found(NamedTuple):
@@ -319,8 +319,8 @@ def test_what_ranx_saves_is_read_as_it_is(tmp_path: Path) -> None:
 def test_an_array_of_objects_is_read_as_json_lines(tmp_path: Path, name: str, indent: int | None) -> None:
     lines = tmp_path / "lines.jsonl"
     lines.write_text("\n".join(json.dumps(row) for row in ROWS))
-    found = gg.read_run(write(tmp_path / name, ROWS, indent))
-    assert_frame_equal(found.rows, gg.read_run(lines).rows)
+    run = gg.read_run(write(tmp_path / name, ROWS, indent))
+    assert_frame_equal(run.rows, gg.read_run(lines).rows)
 
 
 def test_large_json_is_not_taken_for_trec_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -232,6 +232,7 @@ assert abs(found[ir_measures.nDCG @ 10] - gg.evaluate(clipped, run, "nDCG@10")["
 print("alive")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
     assert (done.returncode, done.stdout) == (0, "alive\n"), done.stderr
 
 

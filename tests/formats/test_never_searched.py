@@ -72,15 +72,17 @@ def says_what_the_rows_say(source: Any, queries: int = 2) -> None:
     assert run.never_searched.to_list() == ["idle", "still"]
     assert run.rows.get_column("query_id").unique().len() == queries
     assert run.rows.filter(query_id="q").get_column("iteration").to_list() == [3, 3, 5]
+
     scores = gg.evaluate(QRELS, source, OURS)
     values = dict(scores.per_query.filter(measure="NumIter").select("query_id", "value").iter_rows())
     assert values == {"q": 2, "e": 1, "idle": 0, "still": 0, "gone": 0}
     assert scores.signature["absent_from_run"] == 1
     assert scores.queries.only_judged.to_list() == ["gone"]
     assert scores.queries.never_searched.sort().to_list() == ["idle", "still"]
-    lacking = ROWS.filter(pl.col("iteration").is_not_null())
+
+    rows = ROWS.filter(pl.col("iteration").is_not_null())
     # the numbers of a run without the rows
-    assert scores.mean() == pytest.approx(gg.evaluate(QRELS, lacking, OURS).mean())
+    assert scores.mean() == pytest.approx(gg.evaluate(QRELS, rows, OURS).mean())
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
@@ -151,8 +153,8 @@ def test_a_result_without_an_iteration_is_still_an_error() -> None:
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_options_that_map_documents_keep_the_row() -> None:
     for options in ({"documents": {"a": "c"}}, {"documents": r"^(.)(?:#.*)?$"}):
-        found = gg.evaluate({**QRELS, "q": {"c": 3}}, ROWS, "CG", **options)
-        assert found.queries.never_searched.sort().to_list() == ["idle", "still"]
+        scores = gg.evaluate({**QRELS, "q": {"c": 3}}, ROWS, "CG", **options)
+        assert scores.queries.never_searched.sort().to_list() == ["idle", "still"]
 
 
 def test_commands_tell_of_the_row_and_keep_it(tmp_path: Path) -> None:
@@ -185,7 +187,7 @@ def test_to_run_writes_the_row_for_queries_without_a_search() -> None:
 def test_convert_writes_the_row_for_queries_without_a_search(ending: str, tmp_path: Path) -> None:
     search = {"searches": [{"query": "x", "results": [{"doc_id": "d1"}]}]}
     traces = [{"goodgain_trace": 1, "query_id": f"q{k}", "steps": [search] * k} for k in range(3)]
-    (tmp_path / "log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in traces))
+    (tmp_path / "log.jsonl").write_text("".join(json.dumps(trace) + "\n" for trace in traces))
     path = tmp_path / f"agent{ending}"
     conversion = gg.convert_traces(tmp_path / "log.jsonl", path)
     assert gg.read_run(path).never_searched.to_list() == ["q0"]
@@ -200,19 +202,23 @@ def test_other_tools_read_the_row_as_one_document_without_a_label(tmp_path: Path
     qrels.write_text("q1 0 a 1\nq2 0 b 1\n")
     rows = [*ir_measures.read_trec_run(str(run))]
     assert [(row.query_id, row.doc_id) for row in rows] == [("q1", "a"), ("q2", "-")]
+
     measures = [ir_measures.nDCG @ 10, ir_measures.RR, ir_measures.NumRet]
     found = ir_measures.calc_aggregate(measures, [*ir_measures.read_trec_qrels(str(qrels))], rows)
     assert [found[measure] for measure in measures] == [0.5, 0.5, 2]
+
     with run.open() as file, qrels.open() as labels:
         given = pytrec_eval.parse_run(file)
         evaluator = pytrec_eval.RelevanceEvaluator(
             pytrec_eval.parse_qrel(labels), {"num_ret", "recip_rank", "recall_5"}
         )
+
     assert given["q2"] == {"-": 0.0}
     assert evaluator.evaluate(given)["q2"] == {"num_ret": 1, "recip_rank": 0, "recall_5": 0}
     of_ranx = ranx.Run.from_file(str(run), kind="trec"), ranx.Qrels.from_file(str(qrels), kind="trec")
     assert dict(of_ranx[0].run["q2"]) == {"-": 0.0}
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Numba's, of types
         values = ranx.evaluate(of_ranx[1], of_ranx[0], ["mrr", "recall"], return_mean=False)
-    assert {name: [*of] for name, of in values.items()} == {"mrr": [1, 0], "recall": [1, 0]}
+    assert {name: [*value] for name, value in values.items()} == {"mrr": [1, 0], "recall": [1, 0]}

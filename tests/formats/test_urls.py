@@ -107,6 +107,7 @@ def test_pages_of_random_addresses_are_those_of_each_alone() -> None:
     times = Counter(pages.values())
     shared = {one: page for one, page in pages.items() if times[page] > 1}
     column = pl.Series(sorted(ids))
+
     assert len(shared) > 100
     assert dict(find_shared_pages(column).rows()) == shared
     assert find_shared_pages(column.clear()).is_empty()
@@ -125,8 +126,8 @@ def _item(url: str) -> str:
 @pytest.mark.parametrize("identity", IDENTITIES, ids=lambda identity: identity.name)
 def test_the_examples_of_a_declaration_are_documents_as_it_says(identity: WebIdentity) -> None:
     for pair, documents in ((identity.same, 1), (identity.different, 2)):
-        found = deduplicate(frame([result(url=url, title="One title of two pages") for url in pair]))
-        assert found.frame["document"].n_unique() == documents, pair
+        deduplication = deduplicate(frame([result(url=url, title="One title of two pages") for url in pair]))
+        assert deduplication.frame["document"].n_unique() == documents, pair
 
 
 def test_every_declaration_has_ids_to_draw() -> None:
@@ -199,7 +200,7 @@ def test_no_pattern_of_a_known_site_backtracks() -> None:
         "/x?v=" + "a" * 20_000,
         "/wiki/" + "%41" * 7_000,
     ]
-    hosts = {line.split("|")[0].split()[0].replace("*", "en") for one in IDENTITIES for line in one.spellings}
+    hosts = {line.split("|")[0].split()[0].replace("*", "en") for identity in IDENTITIES for line in identity.spellings}
     for text in texts:
         ordinary = _measure("ordinary.test", text)
         slowest = max((_measure(host, text), host) for host in hosts)

@@ -62,8 +62,8 @@ def test_each_turn_has_its_own_trace() -> None:
     labels = {f"{QUERY}_{turn}": {"d1": 3} for turn in (1, 2)}
     with pytest.warns(gg.GoodgainNotice, match="coverage is low"):
         table = annotate(labels, LOG, turns="all")
-    found = table.select("query_id", "trace_id").unique().sort("query_id").rows()
-    assert found == [(f"{QUERY}_1", "t0"), (f"{QUERY}_2", "t1")]
+    rows = table.select("query_id", "trace_id").unique().sort("query_id").rows()
+    assert rows == [(f"{QUERY}_1", "t0"), (f"{QUERY}_2", "t1")]
 
 
 def test_results_without_ids_are_the_documents_of_convert(tmp_path: Path) -> None:
@@ -114,9 +114,11 @@ def test_langfuse_gets_each_value_as_a_score_with_the_keys() -> None:
     assert done.stdout == ""
     assert [call.body for call in server.calls] == bodies
     assert {call.path for call in server.calls} == {"/api/public/scores"}
+
     secret = base64.b64encode(":".join(KEYS.values()).encode()).decode()
     assert {call.headers["authorization"] for call in server.calls} == {f"Basic {secret}"}
     assert done.stderr.splitlines()[-1] == "langfuse: annotations: 17, on 5 spans and 1 trace"
+
     table = annotate(QRELS, LOG)
     sent = [(body["traceId"], body.get("observationId"), body["name"], body["value"]) for body in bodies]
     assert sent == table.select("trace_id", "span_id", "name", "score").rows()
@@ -154,8 +156,8 @@ def test_a_server_that_echoes_the_header_shows_no_key_in_any_form() -> None:
         with serve(lambda call, said=said: (401, said, {})) as server:
             done = run_command(*SEND, "--base-url", server.url.removesuffix("/v1"))
         assert done.returncode == 1
-        shown = done.stderr.splitlines()[-1]
-        assert '"code": "***' in shown and "Basic ***" in shown, shown
+        lines = done.stderr.splitlines()[-1]
+        assert '"code": "***' in lines and "Basic ***" in lines, lines
         assert form not in done.stderr and secret.rstrip("=") not in done.stderr
 
 

@@ -84,12 +84,13 @@ def test_ir_measures_loads_our_provider_once_and_first(site: Path, first: list[s
         [sys.executable, "-c", _PROGRAM, *first], env=paths, capture_output=True, text=True, check=False, cwd=site
     )
     assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
-    assert told["from"] == str(site / "ir_measures" / "__init__.py")
-    assert told["pipeline"][:11] == ["goodgain", *PRIORITIES]
-    assert told["pipeline"].count("goodgain") == 1
-    assert told["same"]
-    assert told["values"] == {
+
+    data = json.loads(ended.stdout)
+    assert data["from"] == str(site / "ir_measures" / "__init__.py")
+    assert data["pipeline"][:11] == ["goodgain", *PRIORITIES]
+    assert data["pipeline"].count("goodgain") == 1
+    assert data["same"]
+    assert data["values"] == {
         "nDCG@10": pytest.approx(0.31546, abs=1e-5),
         "RR@10": 0.25,
         "Accuracy": 0.0,

@@ -78,6 +78,7 @@ def run_eval(folder: Path, scoring: Any, samples: tuple[str, ...] = ("q1", "q2",
     model = get_model("mockllm/model", custom_outputs=outputs)
     (log,) = inspect_ai.eval(task, model=model, log_dir=str(folder), display="none", max_samples=1)
     assert log.status == "success", log.error
+
     return log
 
 
@@ -161,7 +162,9 @@ def test_a_sample_without_judgments_is_unscored_and_says_why(tmp_path: Path) -> 
         score.explanation
         == "the qrels have no judgments of the query 'q2'; the query ids of the qrels must be the ids of the samples"
     )
-    assert [(one.scored_samples, one.unscored_samples) for one in log.results.scores] == [(1, 1), (1, 1)]
+    assert [
+        (scores_of_system.scored_samples, scores_of_system.unscored_samples) for scores_of_system in log.results.scores
+    ] == [(1, 1), (1, 1)]
     run = read_runs(log, epochs=1)[0]
     assert means_of(log) == gg.evaluate({"q1": QRELS["q1"]}, run, "CG nCG@2").mean()
 

@@ -60,6 +60,7 @@ def repeating_case() -> tuple[gg.Run, gg.Qrels, dict[str, dict[str, float]], dic
     run, rows, _ = make_case(random, shape)
     run = [row._replace(query_id=row.query_id.removeprefix("q")) for row in run]
     rows = [row._replace(query_id=row.query_id.removeprefix("q")) for row in rows]
+
     # Accuracy divides by zero where nothing stands behind
     ends = {row.query_id: row.iteration for row in sorted(run, key=lambda row: row.iteration)}
     run += [RunRow(query, last, "unjudged", 99, -1.0) for query, last in ends.items()]
@@ -76,10 +77,12 @@ def test_mixed_calls_are_right_for_every_provider(provider: str) -> None:
         pytest.fail("gdeval is a perl script: install perl")
     run, qrels, ranking, labels = repeating_case()
     assert len(ranking) >= 20
+
     classic = BY_PROVIDER[provider]
     # ir_measures means Accuracy over all queries of the qrels in a mixed call only, goodgain.evaluate always
     other = P @ 1 if provider != "pytrec_eval" else RR @ 10
     wanted = ir_measures.calc_aggregate([*classic, other], labels, ranking)
+
     for ours in some_of((OURS, OURS[:1]), every=2):
         mixed = ir_measures.calc_aggregate([*classic, *ours], qrels, run)
         if provider == "runtime":  # evaluate gives a function the run with its iterations: test_functions_of_users.py
@@ -90,6 +93,7 @@ def test_mixed_calls_are_right_for_every_provider(provider: str) -> None:
         for found, least in ((mixed, 1e-12), (default, 1e-12 if provider != "gdeval" else 5e-6), (alone, 1e-12)):
             assert [found[measure] for measure in classic] == pytest.approx([wanted[m] for m in classic], abs=least)
         assert {measure: mixed[measure] for measure in ours} == pytest.approx({m: alone[m] for m in ours}, abs=1e-12)
+
     assert ir_measures.providers.registry[provider].is_available()
     chosen = [one for one in ir_measures.DefaultPipeline.providers if one.supports(classic[-1]) and one.is_available()]
     assert provider == chosen[0].NAME
@@ -109,6 +113,7 @@ def test_the_ranx_provider_is_right_under_pandas_2_and_said_to_fail_under_3() ->
         with pytest.raises(gg.MeasureError, match="install pandas<3"):
             gg.evaluate(qrels, run, "nDCG@10 CG", provider="ranx")
         return
+
     with pytest.raises(gg.MeasureError, match="needs the same queries in run and qrels"):
         gg.evaluate(qrels, run, "nDCG@10", provider="ranx")
     both = sorted(set(labels) & set(ranking))
@@ -159,6 +164,7 @@ def test_registering_again_changes_nothing_and_a_taken_name_stays_taken(monkeypa
     before = list(ir_measures.DefaultPipeline.providers)
     register()
     assert [one.NAME for one in ir_measures.DefaultPipeline.providers] == [one.NAME for one in before]
+
     registry = ir_measures.measures.registry
     assert {name: registry[name] for name in MEASURES} == MEASURES
     other = ir_measures.define_byquery(good_share, name="SRE")
@@ -167,6 +173,7 @@ def test_registering_again_changes_nothing_and_a_taken_name_stays_taken(monkeypa
         gg.GoodgainNotice, match=r"ir_measures has a measure SRE of .*; goodgain's measure is goodgain\.SRE"
     ):
         register()
+
     assert registry["SRE"] is other
     monkeypatch.undo()
     register()
@@ -174,9 +181,9 @@ def test_registering_again_changes_nothing_and_a_taken_name_stays_taken(monkeypa
 
 def test_no_measure_of_ir_measures_was_replaced() -> None:
     ours = {*MEASURES, *HOSTLESS_MEASURES, *SESSION_MEASURES}
-    theirs = {name for name in ir_measures.measures.registry if name not in ours}
-    assert {"nDCG", "RR", "P", "R", "AP", "Judged"} <= theirs
-    assert not any(type(ir_measures.measures.registry[name]).__module__.startswith("goodgain") for name in theirs)
+    names = {name for name in ir_measures.measures.registry if name not in ours}
+    assert {"nDCG", "RR", "P", "R", "AP", "Judged"} <= names
+    assert not any(type(ir_measures.measures.registry[name]).__module__.startswith("goodgain") for name in names)
 
 
 def test_runs_and_measures_can_be_copied_and_pickled() -> None:
@@ -210,9 +217,11 @@ def test_fractional_labels_reach_classic_measures_only_where_they_mean_something
     assert scores["P(rel=2)@4"] == 0.25
     assert scores["RR(rel=2)"] == 0.5
     assert scores["NumRet"] == 4
+
     scaled = {"q": {doc: round(label * 10) for doc, label in FRACTIONAL["q"].items()}}
     wanted = ir_measures.calc_aggregate([nDCG @ 3], scaled, RANKING)[nDCG @ 3]
     assert scores["nDCG@3"] == pytest.approx(wanted, abs=1e-12)
+
     by_host = gg.evaluate(
         FRACTIONAL, RANKING, "P@4 P(rel=2)@4 RR(rel=2) nDCG@3 NumRet AP(rel=1)", provider="pytrec_eval"
     )

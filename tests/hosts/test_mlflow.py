@@ -84,7 +84,10 @@ def expected_means(qrels: Any, tmp_path: Path) -> dict[str, float | None]:
 
 def read_feedback(result: Any) -> dict[str, Any]:
     (assessments,) = result.result_df["assessments"]
-    return {one["assessment_name"]: one["feedback"].get("error", one["feedback"]["value"]) for one in assessments}
+    return {
+        assessment["assessment_name"]: assessment["feedback"].get("error", assessment["feedback"]["value"])
+        for assessment in assessments
+    }
 
 
 def test_the_means_over_traces_are_those_of_evaluate(traces: Any, tmp_path: Path) -> None:
@@ -130,7 +133,7 @@ def test_each_feedback_says_what_each_search_found(traces: Any) -> None:
     one = traces[traces["tags"].map(lambda tags: tags["query_id"]) == "q1"]
     result = mlflow.genai.evaluate(data=one, scorers=[scorer(QRELS, "NumGood")])
     (assessments,) = result.result_df["assessments"]
-    (said,) = (found["rationale"] for found in assessments if found["assessment_name"] == "NumGood")
+    (said,) = (assessment["rationale"] for assessment in assessments if assessment["assessment_name"] == "NumGood")
     assert said.splitlines() == [
         "iteration 1: 2 results, 1 new and good, 0 repeated, 1 unjudged",
         "iteration 2: 2 results, 1 new and good, 1 repeated, 0 unjudged",
@@ -151,6 +154,7 @@ def test_a_comparison_is_a_run_with_a_nested_run_for_each_system(store: str, com
     client = mlflow.MlflowClient()
     late, quick, parent = mlflow.search_runs(max_results=3, output_format="list")
     assert [run.info.run_name for run in (parent, quick, late)] == ["comparison", "quick", "late"]
+
     for system, run in (("quick", quick), ("late", late)):
         assert run.data.tags["mlflow.parentRunId"] == parent.info.run_id
         means = comparison.means.filter(system=system).select("measure", "mean").rows()
@@ -160,6 +164,7 @@ def test_a_comparison_is_a_run_with_a_nested_run_for_each_system(store: str, com
             rows = curve.filter(system=system, measure=measure)
             assert steps == dict(rows.select("iteration", "mean").rows())
             assert len(steps) == 6
+
     assert mlflow.artifacts.load_text(f"{parent.info.artifact_uri}/comparison.md") == comparison.to_text()
     assert {one.path for one in client.list_artifacts(parent.info.run_id)} == {
         "comparison.md",
@@ -173,7 +178,7 @@ def test_a_comparison_goes_to_the_active_run(store: str, compared: Any) -> None:
         mlflow.log_param("seed", 7)
         log_comparison(compared[0])
         log_comparison(compared[0])
-    assert {one.path for one in mlflow.MlflowClient().list_artifacts(active.info.run_id)} == {
+    assert {artifact.path for artifact in mlflow.MlflowClient().list_artifacts(active.info.run_id)} == {
         "comparison.md",
         "comparison.json",
     }

@@ -32,6 +32,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         for free in (one, other):
             free.bind(("127.0.0.1", 0))
         port, grpc = one.getsockname()[1], other.getsockname()[1]
+
     folder = tmp_path_factory.mktemp("phoenix")
     settings = {
         "PHOENIX_WORKING_DIR": str(folder), "PHOENIX_PORT": str(port), "PHOENIX_GRPC_PORT": str(grpc),
@@ -41,6 +42,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with (folder / "log").open("wb") as log:
         command = [sys.executable, "-m", "phoenix.server.main", "serve"]
         process = subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
+
     try:
         for _ in range(240):
             try:
@@ -68,7 +70,7 @@ def log(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
         }  # fmt: skip
 
     def found(*documents: str) -> dict[str, str]:
-        return {f"retrieval.documents.{place}.document.id": one for place, one in enumerate(documents)}
+        return {f"retrieval.documents.{place}.document.id": document for place, document in enumerate(documents)}
 
     metadata = {"input.value": "What is BM25?", "metadata": json.dumps({"query_id": "q1"})}
     spans = [
@@ -101,10 +103,12 @@ def test_the_server_shows_the_values_of_ledger_and_evaluate(url: str, log: Path,
         done = run_command("annotate", qrels, log, "--to", "phoenix", "--base-url", url)
         assert done.returncode == 0, done.stderr
         assert done.stderr.splitlines()[-1] == "phoenix: annotations: 8, on 2 spans and 1 trace"
+
     client = phoenix.Client(base_url=url)
     shown = client.spans.get_span_annotations(span_ids=SPANS, project_identifier="agent")
     values = {(one["span_id"], one["name"]): one["result"]["score"] for one in shown}
     assert len(shown) == len(values)
+
     columns = {"new_good": "GR", "repeats": "Dup", "unjudged": "Unjudged"}
     expected = {
         (span, name): ledger[column][place]
@@ -112,6 +116,7 @@ def test_the_server_shows_the_values_of_ledger_and_evaluate(url: str, log: Path,
         for name, column in columns.items()
     }
     assert values == expected
+
     with urlopen(f"{url}/v1/projects/agent/trace_annotations?trace_ids={TRACE}", timeout=30) as answer:
         of_trace = json.load(answer)["data"]
     assert {one["name"]: one["result"]["score"] for one in of_trace} == pytest.approx(scores.means)

@@ -52,9 +52,9 @@ def test_an_experiment_has_the_values_of_evaluate(system: Any, options: dict[str
 
 
 def test_values_by_query_are_those_of_evaluate() -> None:
-    found = pt.Experiment([RESULTS], TOPICS, QRELS, OURS, names=["agent"], perquery=True)
+    experiment = pt.Experiment([RESULTS], TOPICS, QRELS, OURS, names=["agent"], perquery=True)
     wanted = {(query_id, measure): value for query_id, measure, value in WANTED.per_query.iter_rows()}
-    assert {(row.qid, row.measure): row.value for row in found.itertuples()} == pytest.approx(wanted)
+    assert {(row.qid, row.measure): row.value for row in experiment.itertuples()} == pytest.approx(wanted)
 
 
 def test_classic_measures_stand_beside_ours_and_want_a_flattened_ranking() -> None:
@@ -88,14 +88,14 @@ def test_results_with_several_iterations_are_told_of() -> None:
 
 @pytest.mark.filterwarnings("error:this run has several iterations:goodgain.GoodgainNotice")
 def test_measures_of_iterations_alone_are_told_nothing_of_classic_ones() -> None:
-    found = pt.Experiment([RESULTS], TOPICS, QRELS, [gg.SRR, gg.CG @ 2], names=["agent"])
-    assert found.iloc[0]["SRR"] == WANTED["SRR"]
+    experiment = pt.Experiment([RESULTS], TOPICS, QRELS, [gg.SRR, gg.CG @ 2], names=["agent"])
+    assert experiment.iloc[0]["SRR"] == WANTED["SRR"]
 
 
 def test_the_page_says_that_a_baseline_marks_the_larger_value_as_the_better_one() -> None:
     """PyTerrier counts a query as improved where the value is larger: for SRR that is the worse one."""
     worse = pd.concat([RESULTS, RESULTS[:2].assign(iteration=3, score=0.1)])
-    found = pt.Experiment([RESULTS, worse], TOPICS, QRELS, [gg.SRR], names=["a", "b"], baseline=0)
-    assert found.iloc[1]["SRR"] > found.iloc[0]["SRR"] and found.iloc[1]["SRR +"] == 1
+    experiment = pt.Experiment([RESULTS, worse], TOPICS, QRELS, [gg.SRR], names=["a", "b"], baseline=0)
+    assert experiment.iloc[1]["SRR"] > experiment.iloc[0]["SRR"] and experiment.iloc[1]["SRR +"] == 1
     page = (Path(__file__).parents[2] / "docs" / "hosts.md").read_text()
     assert "`baseline=`" in page and "lower is better" in page

@@ -34,8 +34,8 @@ def test_their_measures_are_what_pytrec_eval_gives() -> None:
 
 def test_ours_stand_beside_them_for_every_query_of_the_qrels() -> None:
     measures = {"recip_rank", "sre", "cg_1", "iterations_for_all_good_results"}
-    found = host.RelevanceEvaluator(QRELS, measures).evaluate(in_one_search(RUN))
-    assert found == {
+    scores = host.RelevanceEvaluator(QRELS, measures).evaluate(in_one_search(RUN))
+    assert scores == {
         "q1": {"recip_rank": 0.5, "sre": 2 / 3, "cg_1": 5.0, "iterations_for_all_good_results": 1.0},
         "q2": {"recip_rank": 0.0, "sre": 0.0, "cg_1": 0.0, "iterations_for_all_good_results": 0.0},
         "q3": {"sre": 0.0, "cg_1": 0.0, "iterations_for_all_good_results": 100.0},
@@ -52,19 +52,20 @@ def test_iterated_runs_have_the_values_of_evaluate(seed: int, tmp_path: Path) ->
             names[name] = measure
         if measure.declaration.cutoff != "none":
             names[f"{name}_2"] = measure @ 2
+
     wanted = gg.evaluate(qrels, run, [*names.values(), "nDCG@10"]).per_query
-    found = host.RelevanceEvaluator(gg.read_qrels(qrels), {*names, "ndcg_cut_10"}).evaluate(gg.read_run(run))
+    scores = host.RelevanceEvaluator(gg.read_qrels(qrels), {*names, "ndcg_cut_10"}).evaluate(gg.read_run(run))
     for query_id, measure, value in wanted.iter_rows():
         name = "ndcg_cut_10" if measure == "nDCG@10" else next(n for n, m in names.items() if str(m) == measure)
         # ir_measures adds zeros for queries that pytrec_eval leaves out
-        got = found[query_id].get(name, 0.0) if name == "ndcg_cut_10" else found[query_id][name]
+        got = scores[query_id].get(name, 0.0) if name == "ndcg_cut_10" else scores[query_id][name]
         assert got == pytest.approx(value, abs=1e-12), (query_id, name)
 
 
 def test_their_measures_get_the_flattened_ranking_of_an_iterated_run() -> None:
     rows = pl.DataFrame({"query_id": "q1", "iteration": [1, 1, 2, 2], "doc_id": list("xaxc"), "rank": [1, 2, 1, 2]})
-    found = host.RelevanceEvaluator(QRELS, {"recip_rank", "P_5", "num_ret", "srr", "cg_1", "cg_2"}).evaluate(rows)
-    assert found["q1"] == {"recip_rank": 0.5, "P_5": 0.4, "num_ret": 3.0, "srr": 0.25, "cg_1": 3.0, "cg_2": 5.0}
+    scores = host.RelevanceEvaluator(QRELS, {"recip_rank", "P_5", "num_ret", "srr", "cg_1", "cg_2"}).evaluate(rows)
+    assert scores["q1"] == {"recip_rank": 0.5, "P_5": 0.4, "num_ret": 3.0, "srr": 0.25, "cg_1": 3.0, "cg_2": 5.0}
 
 
 def test_the_threshold_of_ours_is_rel_and_that_of_theirs_relevance_level() -> None:

@@ -43,10 +43,10 @@ def same_as_everywhere(qrels: Any, run: Any, cutoff: int, **reading: Any) -> Non
     """One call with ours and classic metrics, held against goodgain.evaluate and plain ranx on the flattened run."""
     names = every_metric(cutoff)
     judged = gg.read_qrels(qrels, **reading)
-    ours = gg.evaluate(judged, run, list(names.values()))
+    scores = gg.evaluate(judged, run, list(names.values()))
     found = ranx.evaluate(host.Qrels(judged), host.Run(run), [*names, *CLASSIC], make_comparable=True)
     for name, elsewhere in names.items():
-        assert found[name] == pytest.approx(ours[elsewhere], abs=1e-9), name
+        assert found[name] == pytest.approx(scores[elsewhere], abs=1e-9), name
     found_any = len(gg.flatten(run)) > 0  # ranx itself cannot make a Run without a document
     if judged.fractional is None and judged.labels is None and found_any:
         plain = plain_ranx(judged, run, CLASSIC)
@@ -84,10 +84,10 @@ def test_random_runs_with_repeats_have_the_values_of_evaluate_and_of_plain_ranx(
 def test_real_sessions_have_the_values_of_evaluate_and_of_plain_ranx() -> None:
     qrels, run = gg.read_qrels(SESSIONS / "sessions.qrels"), gg.read_run(SESSIONS / "sessions.run")
     same_as_everywhere(qrels, run, 3)
-    found = ranx.evaluate(host.Qrels(qrels), host.Run(run), list(SAME_ELSEWHERE), make_comparable=True)
+    scores = ranx.evaluate(host.Qrels(qrels), host.Run(run), list(SAME_ELSEWHERE), make_comparable=True)
     wanted = gg.evaluate(qrels, run, list(SAME_ELSEWHERE.values()))
     for name, elsewhere in SAME_ELSEWHERE.items():
-        assert found[name] == pytest.approx(wanted[elsewhere], abs=1e-9), name
+        assert scores[name] == pytest.approx(wanted[elsewhere], abs=1e-9), name
 
 
 #: What ranx calls the measures that mean the same there.
@@ -100,7 +100,11 @@ def ranx_name(measure: str) -> str | None:
         return measure
     if source(measure) == "oracle":
         parsed: Any = parse_measure(measure)
-        name = next(name for name, ours in HOST_NAMES.items() if type(ours) is type(parsed) and same_pool(ours, parsed))
+        name = next(
+            name
+            for name, host_name in HOST_NAMES.items()
+            if type(host_name) is type(parsed) and same_pool(host_name, parsed)
+        )
         return name + at(parsed.cutoff) + (f"-l{parsed['rel']}" if "rel" in parsed.params else "")
     parts = re.fullmatch(r"(\w+)(?:\(rel=([0-9]+)\))?((?:@[0-9]+)?)", measure)
     if parts is None or parts[1] not in SAME_THERE:

@@ -34,8 +34,8 @@ def test_the_number_after_l_is_the_threshold_and_2_without_it() -> None:
     qrels = host.Qrels({"q": {"a": 1, "b": 1.8, "c": 2, "d": 2.6}})
     run = host.Run(in_one_search({"q": dict.fromkeys("abcd", 1.0)}))
     with pytest.warns(gg.GoodgainNotice, match="no label of the qrels reaches the threshold 3"):
-        found = ranx.evaluate(qrels, run, ["sre", "sre-l1", "sre-l2", "sre-l2.0", "sre@1-l2.5", "sre-l1.8", "sre-l3"])
-    assert list(found.values()) == [0.5, 1, 0.5, 0.5, 0.25, 0.75, 0]
+        scores = ranx.evaluate(qrels, run, ["sre", "sre-l1", "sre-l2", "sre-l2.0", "sre@1-l2.5", "sre-l1.8", "sre-l3"])
+    assert list(scores.values()) == [0.5, 1, 0.5, 0.5, 0.25, 0.75, 0]
 
 
 @pytest.mark.each
@@ -56,8 +56,10 @@ def test_our_own_spelling_of_a_name_is_understood() -> None:
         found, wanted = (ranx.evaluate(host.Qrels(QRELS), host.Run(RUN), of) for of in (spelled, names))
         assert [*found.values()] == [*wanted.values()]
         assert [*found] == spelled
-    shown = ranx.compare(host.Qrels(QRELS), [host.Run(RUN, name="a"), host.Run(RUN, name="b")], ["nCG@2", "ndcg@2"])
-    assert "nCG@2 ↑" in shown.to_table() and "NDCG@2" in shown.to_table()
+    comparison = ranx.compare(
+        host.Qrels(QRELS), [host.Run(RUN, name="a"), host.Run(RUN, name="b")], ["nCG@2", "ndcg@2"]
+    )
+    assert "nCG@2 ↑" in comparison.to_table() and "NDCG@2" in comparison.to_table()
 
 
 def test_results_come_as_ranx_gives_them() -> None:
@@ -99,8 +101,8 @@ def test_queries_that_differ_are_ranx_s_own_error_unless_they_are_made_comparabl
     with pytest.raises(AssertionError, match="do not match"):
         ranx.evaluate(qrels, host.Run(more), "cg")
     run = host.Run(more)
-    found = ranx.evaluate(qrels, run, ["cg", "iterations_for_all_good_results", "ndcg@10"], make_comparable=True)
-    assert found["cg"] == pytest.approx((5 + 4 + 0) / 3)
+    scores = ranx.evaluate(qrels, run, ["cg", "iterations_for_all_good_results", "ndcg@10"], make_comparable=True)
+    assert scores["cg"] == pytest.approx((5 + 4 + 0) / 3)
     assert run.scores["iterations_for_all_good_results"] == {"q1": 2, "q2": 100, "q3": 100}
     assert "q9" not in set(run.iterated.rows["query_id"])  # gone for ours as for ranx's
 
@@ -108,9 +110,9 @@ def test_queries_that_differ_are_ranx_s_own_error_unless_they_are_made_comparabl
 def test_a_query_with_nothing_but_empty_iterations_is_one_with_searches() -> None:
     rows = {"query_id": ["q1", "q2", "q2"], "iteration": [1, 1, 2], "doc_id": ["da", "-", "-"], "rank": [1, 0, 0]}
     run = host.Run(pl.DataFrame(rows))
-    found = ranx.evaluate(host.Qrels(QRELS), run, ["num_iter", "cg", "ndcg@10"], return_mean=False)
-    assert found["num_iter"].tolist() == [1, 2]
-    assert found["ndcg@10"][1] == 0
+    scores = ranx.evaluate(host.Qrels(QRELS), run, ["num_iter", "cg", "ndcg@10"], return_mean=False)
+    assert scores["num_iter"].tolist() == [1, 2]
+    assert scores["ndcg@10"][1] == 0
 
 
 @pytest.mark.parametrize("make", [dict, ranx.Qrels, host.Qrels], ids=["dict", "ranx", "ours"])
@@ -119,9 +121,9 @@ def test_dicts_and_ranx_s_own_classes_are_one_iteration(make: Callable[[Any], An
     flat = {"q1": {"da": 3.0, "dx": 2.0, "db": 1.0}, "q2": {"dx": 2.0, "de": 1.0}}
     run = {"dict": flat, "ranx": ranx.Run(flat), "ours": host.Run(flat)}[kind]
     with pytest.warns(gg.GoodgainNotice, match="no iterations in this run"):
-        found = ranx.evaluate(make(QRELS), run, ["sre", "srr", "num_iter", "cg@1", "ndcg@10", "mrr"])
+        scores = ranx.evaluate(make(QRELS), run, ["sre", "srr", "num_iter", "cg@1", "ndcg@10", "mrr"])
     wanted = {"sre": 7 / 12, "srr": 0, "num_iter": 1, "cg@1": 4.5, "mrr": 0.75}
-    assert {name: found[name] for name in wanted} == pytest.approx(wanted)
+    assert {name: scores[name] for name in wanted} == pytest.approx(wanted)
 
 
 def test_ours_pair_the_queries_of_dicts_by_id() -> None:
@@ -155,8 +157,8 @@ def test_a_plain_run_is_one_notice_that_points_at_the_caller() -> None:
 def test_any_id_reaches_ours_as_it_is(documents: list[str]) -> None:
     rows = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": documents + documents, "score": 0.0})
     labels = {"q": dict.fromkeys(documents, 2)}
-    found = ranx.evaluate(host.Qrels(labels), host.Run(rows), ["num_good", "num_dup", "recall@100"])
-    assert found == {"num_good": len(documents), "num_dup": len(documents), "recall@100": 1}
+    scores = ranx.evaluate(host.Qrels(labels), host.Run(rows), ["num_good", "num_dup", "recall@100"])
+    assert scores == {"num_good": len(documents), "num_dup": len(documents), "recall@100": 1}
     plain = {"q": {doc: 1.0 for doc in documents if len(doc) < 100}}
     with no_notices():
         assert ranx.evaluate(host.Qrels(plain), ranx.Run(plain), "num_unique") == len(plain["q"])
@@ -175,8 +177,8 @@ def test_bare_arrays_have_no_ids_and_are_one_clear_error() -> None:
 def test_fractional_labels_are_kept_and_a_plain_ranx_qrels_has_cut_them() -> None:
     labels = {"q": {"da": 2.9, "db": 1.8}}
     run = host.Run(in_one_search({"q": {"da": 2.0, "db": 1.0}}))
-    kept = ranx.evaluate(host.Qrels(labels), run, ["cg", "sre-l2.5", "dcg@1"])
-    assert kept == pytest.approx({"cg": 2.9, "sre-l2.5": 0.5, "dcg@1": 2.9})
+    scores = ranx.evaluate(host.Qrels(labels), run, ["cg", "sre-l2.5", "dcg@1"])
+    assert scores == pytest.approx({"cg": 2.9, "sre-l2.5": 0.5, "dcg@1": 2.9})
     cut = ranx.evaluate(ranx.Qrels(labels), run, ["cg", "dcg@1"])
     assert cut == {"cg": 2, "dcg@1": 2}
 

@@ -56,10 +56,12 @@ def test_less_redundancy_and_all_else_equal_is_better_in_every_output(test: str,
     table = made.to_table()
     assert cell(table, "lean", 2).endswith(wordy)
     assert lean not in cell(table, "wordy", 2)
+
     latex_lean, latex_wordy = (latex_cells(made, name) for name in ("lean", "wordy"))
     assert latex_lean[2].startswith(r"\textbf{0.000}$^{" + ("b" if lean_first else "a"))
     assert not latex_wordy[2].startswith(r"\textbf")
     assert "$^{a}$\\hphantom{}" not in latex_wordy[2]
+
     stored = made.to_dict()
     assert stored["lean"]["win_tie_loss"]["wordy"]["srr"] == {"W": QUERIES, "T": 0, "L": 0}
     assert stored["wordy"]["win_tie_loss"]["lean"]["srr"] == {"W": 0, "T": 0, "L": QUERIES}
@@ -156,8 +158,8 @@ def test_two_runs_with_one_name_are_an_error_and_not_one_row() -> None:
 
 
 def test_one_metric_alone_makes_a_report() -> None:
-    made = ranx.compare(qrels(), [agent("lean", 0), agent("wordy", 3)], "srr", max_p=0.05)
-    assert cell(made.to_table(), "lean", 0).endswith("ᵇ")
+    comparison = ranx.compare(qrels(), [agent("lean", 0), agent("wordy", 3)], "srr", max_p=0.05)
+    assert cell(comparison.to_table(), "lean", 0).endswith("ᵇ")
 
 
 def test_a_run_that_returned_nothing_is_named_because_ranx_marks_it_best() -> None:

@@ -37,8 +37,8 @@ def test_hosts_give_the_measures_of_benchmarks_the_values_of_evaluate() -> None:
         "all_good-l1": "AllGood(rel=1)",
     }
     expected = gg.evaluate(qrels, run, list(names.values())).mean()
-    found = ranx.evaluate(host.Qrels(gg.read_qrels(qrels)), host.Run(gg.read_run(run)), list(names))
-    assert {names[name]: value for name, value in found.items()} == pytest.approx(expected)
+    scores = ranx.evaluate(host.Qrels(gg.read_qrels(qrels)), host.Run(gg.read_run(run)), list(names))
+    assert {names[name]: value for name, value in scores.items()} == pytest.approx(expected)
     asked = [gg.SearchGain @ 2, gg.EvidenceRecall(rel=1), gg.AllGood(rel=1)]
     in_host = ir_measures.calc_aggregate(asked, gg.read_qrels(qrels), gg.read_run(run))
     assert {str(measure): value for measure, value in in_host.items()} == pytest.approx(expected)
@@ -49,8 +49,8 @@ def test_pytrec_eval_keeps_the_threshold_of_each_measure_unless_it_is_given_one(
     from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 
     qrels, run = ravine()
-    own = RelevanceEvaluator(qrels, {"search_gain", "sre"}).evaluate(run)["B"]
-    assert own == pytest.approx({"search_gain": 5 / 24, "sre": 0})
+    scores = RelevanceEvaluator(qrels, {"search_gain", "sre"}).evaluate(run)["B"]
+    assert scores == pytest.approx({"search_gain": 5 / 24, "sre": 0})
     assert RelevanceEvaluator(qrels, {"search_gain"}, rel=2).evaluate(run)["B"] == {"search_gain": 0}
 
 
@@ -63,29 +63,35 @@ def test_both_ends_of_iterations_for_all_good_results_are_counted(tmp_path: Path
         gg.GoodgainNotice, match="0, the best value, in 1 query without.* 100, the worst, in 2 queries"
     ) as given:
         scores = gg.evaluate(qrels, run, "IterationsForAllGoodResults")
+
     assert scores["IterationsForAllGoodResults"] == (0 + 2 + 100 + 100) / 4
     assert any("the worst, in 2 queries" in note for note in scores.notes)
     assert all(one.message.minor for one in given if "the best value" in str(one.message))
+
     with pytest.warns(gg.GoodgainNotice) as given:
-        found = gg.compare(qrels, {"a": run, "b": run.head(1)}, "IterationsForAllGoodResults")
+        comparison = gg.compare(qrels, {"a": run, "b": run.head(1)}, "IterationsForAllGoodResults")
     (said,) = [str(one.message) for one in given if "the best value" in str(one.message)]
     assert said.splitlines()[1:] == ["  a: 0 in 1 query, 100 in 2 queries", "  b: 0 in 1 query, 100 in 3 queries"]
-    (noted,) = [note for note in found.notes if "the best value" in note]
+
+    (noted,) = [note for note in comparison.notes if "the best value" in note]
     assert noted.endswith("were found. a: 0 in 1 query, 100 in 2 queries; b: 0 in 1 query, 100 in 3 queries")
-    assert noted in found.to_text("markdown")
-    found.write_baseline(tmp_path / "kept.jsonl", "a")
+    assert noted in comparison.to_text("markdown")
+
+    comparison.write_baseline(tmp_path / "kept.jsonl", "a")
     for several in ({"b": run.head(1)}, {"b": [run, run.head(1)]}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gg.GoodgainNotice)
             again = gg.compare(qrels, several, "IterationsForAllGoodResults", baseline_file=tmp_path / "kept.jsonl")
         (noted,) = [note for note in again.notes if "the best value" in note]
         assert "baseline: 0 in 1 query, 100 in 2 queries" in noted and "100 in 3 queries" in noted
+
     for systems in ({"a": run}, {"a": run, "b": run.head(1)}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gg.GoodgainNotice)
             page = gg.report(qrels, systems, tmp_path / "page.md", "IterationsForAllGoodResults CG").read_text()
         assert page.count("IterationsForAllGoodResults is 0, the best value") == 1
         assert ("b: 0 in 1 query, 100 in 3 queries" in page) == (len(systems) == 2)
+
     for asked, labels in (("AllGood", qrels), ("IterationsForAllGoodResults", {"found": {"a": 2}})):
         with pytest.warns(gg.GoodgainNotice) as given:
             gg.evaluate(labels, run, asked)
@@ -121,10 +127,10 @@ def test_thresholds_that_differ_are_told_in_notes_legend_and_on_the_page(tmp_pat
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gg.GoodgainNotice)
         assert any(note.startswith(said) for note in gg.evaluate(MIXED, TWO_SEARCHES, "R@100 nCG").notes)
-        found = gg.compare(MIXED, systems, "R@100 nCG")
-        assert any(note.startswith(said) for note in found.notes)
+        comparison = gg.compare(MIXED, systems, "R@100 nCG")
+        assert any(note.startswith(said) for note in comparison.notes)
         for form in ("markdown", "latex", "json"):
-            assert said in found.to_text(form), form
+            assert said in comparison.to_text(form), form
         for runs in (systems, {"a": TWO_SEARCHES}):
             page = gg.report(MIXED, runs, tmp_path / "page.html", "R@100 nCG").read_text(encoding="utf-8")
             assert page.count(said) == 1

@@ -104,6 +104,7 @@ def test_random_areas_and_values_at_a_budget_are_those_of_the_definition() -> No
         costs = [(query, i, float(x)) for query, of in spent.items() if query != unknown for i, x in enumerate(of, 1)]
         frame = pl.DataFrame(costs, schema=["query_id", "iteration", "seconds"], orient="row")
         budget = random.randint(1, 12)
+
         for inner in ("nCG", "nDCGG(rel=1)", "RG", "SearchGain", "AvgGain", "NumUnique"):
             name, _, rest = inner.partition("(")
             at = [
@@ -134,15 +135,16 @@ def test_random_searches_repeat_as_the_definition_says() -> None:
     random = Random(5)
     spellings = ["mill", "MILL", " mill ", "mill\tbridge", "Mill  bridge", "½", "1⁄2", "", None]
     plain = ["mill", "mill", "mill", "mill bridge", "mill bridge", "1⁄2", "1⁄2", None, None]
+
     for _ in range(how_many(10, full=100)):
         drawn = {q: [[random.randrange(9) for _ in range(random.randint(1, 3))] for _ in range(3)] for q in "pq"}
         table = tabulate_searches(
-            {q: [[spellings[k] for k in of] for of in iterations] for q, iterations in drawn.items()}
+            {q: [[spellings[k] for k in iteration] for iteration in iterations] for q, iterations in drawn.items()}
         )
         upto = random.choice([None, 1, 2, 3])
         found = values_of("RepeatedQueries" + (f"@{upto}" if upto else ""), results=table)
         for q, iterations in drawn.items():
-            texts = [plain[k] for of in iterations[:upto] for k in of]
+            texts = [plain[k] for iteration in iterations[:upto] for k in iteration]
             repeated = [text is not None and text in texts[:k] for k, text in enumerate(texts)]
             assert found[q] == (pytest.approx(sum(repeated) / len(texts)) if any(texts) else None)
 
@@ -165,8 +167,8 @@ def test_large_files_and_engines_have_the_same_values(tmp_path: Path) -> None:
     for run in in_every_form(RUN, tmp_path):
         assert gg.evaluate(QRELS, run, asked, **tables).per_query.equals(wanted.per_query)
     by_iteration = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": "a", "relevance": [0, 3]})
-    found = gg.evaluate(by_iteration, RUN, "AreaOver(measure='CG',budget=2)", labels="iteration")
-    assert found.mean() == {"AreaOver(measure='CG',budget=2)": 0}  # the label of the first occurrence counts
+    scores = gg.evaluate(by_iteration, RUN, "AreaOver(measure='CG',budget=2)", labels="iteration")
+    assert scores.mean() == {"AreaOver(measure='CG',budget=2)": 0}  # the label of the first occurrence counts
 
 
 @pytest.mark.slow
@@ -194,10 +196,12 @@ def test_compare_has_interval_and_test_and_reads_the_tables_of_each_system(tmp_p
     ]
     assert {"costs", "results"} <= compared.signature.keys()
     assert gg.Experiment(qrels, runs, costs=costs).check("AreaOver(over='tokens',budget=40)>=baseline significant")
+
     page = gg.report(qrels, runs, tmp_path / "page.csv", "nCG RepeatedQueries", results=results)
     assert "RepeatedQueries" in page.read_text()
     with pytest.raises(gg.InputError, match="results= needs one run of each system"):
         gg.evaluate(qrels, [runs["old"], runs["new"]], "RepeatedQueries", results=results)
+
     for name, run in runs.items():
         gg.write_run(run, tmp_path / f"{name}.run")
     costs.write_csv(tmp_path / "costs.csv")
@@ -207,6 +211,7 @@ def test_compare_has_interval_and_test_and_reads_the_tables_of_each_system(tmp_p
     command = ["compare", "qrels.txt", "old.run", "new.run", "--baseline", "old", "-m", asked, *tables]
     done = run_command(*command, "-o", "csv", cwd=tmp_path)
     assert done.returncode == 0 and done.stdout.count(",better,true") == 3, done.stderr
+
     one = run_command("evaluate", "qrels.txt", "new.run", "RepeatedQueries", *tables, "-o", "tsv", cwd=tmp_path)
     assert one.stdout.startswith("RepeatedQueries\t0.0000"), one.stderr
 

@@ -59,11 +59,12 @@ def test_values_and_means_are_over_the_judged_queries(case: Case) -> None:
     numbers = {str(row.iteration) for row in case.run}
     lacks_iterations = len(numbers) == 1 and numbers != {"1"}  # one number in all rows does not count searches
     scores = gg.evaluate(qrels, run, [measure, "NumIter"])
-    found = dict(scores.per_query.filter(measure="Repeats").select("query_id", "value").rows())
-    assert found.keys() == wanted.keys() and scores.num_queries["Repeats"] == len(wanted)
-    assert scores["Repeats"] == pytest.approx(math.fsum(found.values()) / len(wanted))
+    rows = dict(scores.per_query.filter(measure="Repeats").select("query_id", "value").rows())
+    assert rows.keys() == wanted.keys() and scores.num_queries["Repeats"] == len(wanted)
+    assert scores["Repeats"] == pytest.approx(math.fsum(rows.values()) / len(wanted))
+
     if not lacks_iterations:
-        assert found == pytest.approx(wanted)
+        assert rows == pytest.approx(wanted)
     if wanted.keys().isdisjoint(run["query_id"].cast(pl.String)):
         return  # a comparison of runs that share no judged query is an error
     others = pl.concat([run, frame_of({query: [["d1"]] for query in wanted}).select(run.columns).cast(run.schema)])
@@ -102,6 +103,7 @@ def test_the_command_prints_the_judged_queries(tmp_path: Path, monkeypatch: pyte
     done = run_command_here("evaluate", "q", "r", "FirstGood", "-q", "-o", "tsv", cwd=tmp_path)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     values = [line for line in lines if line[-1][0].isdigit()]
+
     assert values == [
         ["a", "FirstGood", "1.0000"],
         ["absent", "FirstGood", "0.0000"],

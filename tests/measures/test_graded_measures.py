@@ -38,8 +38,10 @@ def make_finite(case: RankedCase) -> RankedCase:
     """The case with finite scores, as runs have them, and without two of the judged queries in the run."""
     absent = sorted(case.labels)[:2]
     scores = {
-        query: {doc: float(len(doc.encode()) % 3) for doc in of} if any(map(math.isinf, of.values())) else of
-        for query, of in case.scores.items()
+        query: {doc: float(len(doc.encode()) % 3) for doc in scores_of_system}
+        if any(map(math.isinf, scores_of_system.values()))
+        else scores_of_system
+        for query, scores_of_system in case.scores.items()
         if query not in absent
     }
     return RankedCase(scores, case.labels)
@@ -128,21 +130,21 @@ def test_a_null_label_and_an_absent_one_are_the_same() -> None:
     null = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b"], "relevance": [None, 1.0]})
     run = {"q": {"a": 2.0, "b": 1.0}}
     with pytest.warns(gg.GoodgainNotice, match="1 row with a null relevance"):
-        found = gg.evaluate(null, run, ASKED).mean()
-    assert found == gg.evaluate({"q": {"b": 1}}, run, ASKED).mean()
+        means = gg.evaluate(null, run, ASKED).mean()
+    assert means == gg.evaluate({"q": {"b": 1}}, run, ASKED).mean()
 
 
 def test_where_no_query_has_a_value_the_mean_is_null_and_a_notice_says_why() -> None:
     with pytest.warns(gg.GoodgainNotice, match="GradedP@1: no value for any query. The value is null if a query has"):
-        found = gg.evaluate({"q": {"a": 1}}, {"q": {"x": 1.0}}, "GradedP@1")
-    assert found.means == {"GradedP@1": None}
-    assert found.mean(how="geometric") == {"GradedP@1": None}
+        scores = gg.evaluate({"q": {"a": 1}}, {"q": {"x": 1.0}}, "GradedP@1")
+    assert scores.means == {"GradedP@1": None}
+    assert scores.mean(how="geometric") == {"GradedP@1": None}
 
 
 def test_a_geometric_mean_is_over_the_queries_with_a_value() -> None:
-    found = gg.evaluate(GRADES, RANKINGS, "GradedP@2")
-    assert found.mean(how="geometric")["GradedP@2"] == pytest.approx((0.5 * 1e-5 * 1e-5) ** (1 / 3))
-    assert gg.evaluate(GRADES, [RANKINGS, RANKINGS], "GradedP@2").means == found.means
+    scores = gg.evaluate(GRADES, RANKINGS, "GradedP@2")
+    assert scores.mean(how="geometric")["GradedP@2"] == pytest.approx((0.5 * 1e-5 * 1e-5) ** (1 / 3))
+    assert gg.evaluate(GRADES, [RANKINGS, RANKINGS], "GradedP@2").means == scores.means
 
 
 # --- Relations --------------------------------------------------------------------------------------------------------
@@ -198,9 +200,9 @@ def test_dcg_is_what_ranx_gave_for_the_worked_examples(folder: str, theirs: str,
 @pytest.mark.parametrize("seed", range(how_many(1, full=10)))
 def test_dcg_is_that_of_ranx_where_all_is_graded(seed: int) -> None:
     qrels, run = make_graded(Random(seed), share=1.0)
-    found = gg.evaluate(qrels, run, "GradedDCG@7 GradedDCG(dcg='exp-log2')@7").mean()
-    theirs = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), ["dcg@7", "dcg_burges@7"])
-    assert list(found.values()) == pytest.approx(list(theirs.values()), abs=1e-12)
+    means = gg.evaluate(qrels, run, "GradedDCG@7 GradedDCG(dcg='exp-log2')@7").mean()
+    scores = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), ["dcg@7", "dcg_burges@7"])
+    assert list(means.values()) == pytest.approx(list(scores.values()), abs=1e-12)
 
 
 # --- Hosts and outputs ------------------------------------------------------------------------------------------------
@@ -233,6 +235,7 @@ def test_pyterrier_shows_nan_and_never_a_mean_with_0_for_null() -> None:
     topics = qrels[["qid"]].drop_duplicates().assign(query="any")
     asked = ([pt.Transformer.from_df(frame)], topics, qrels, [gg.GradedP @ 2])
     assert math.isnan(pt.Experiment(*asked)["GradedP@2"].item())
+
     values = pt.Experiment(*asked, perquery=True).set_index("qid")["value"]
     assert math.isnan(values["none_graded"])
     assert values.mean() == pytest.approx(0.5 / 3)
@@ -256,20 +259,24 @@ OTHER = RANKINGS | {"none_graded": {"z": 1.0}, "graded": {"b": 2.0, "a": 1.0}}
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_compare_leaves_out_and_counts_pairs_with_a_null_on_either_side() -> None:
     with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2 leaves out 1 query"):
-        found = gg.compare(GRADES, {"one": RANKINGS, "other": OTHER}, "GradedP@2 GradedP@1 P@2")
-    rows = {row["measure"]: row for row in found.pairs.to_dicts()}
+        comparison = gg.compare(GRADES, {"one": RANKINGS, "other": OTHER}, "GradedP@2 GradedP@1 P@2")
+    rows = {row["measure"]: row for row in comparison.pairs.to_dicts()}
     assert {name: row["queries"] for name, row in rows.items()} == {"GradedP@2": 3, "GradedP@1": 3, "P@2": 4}
     assert rows["GradedP@2"]["mean"] == pytest.approx(0.5 / 3)
     assert rows["GradedP@1"]["difference"] == pytest.approx(-1 / 3)
-    assert found.means.filter(measure="GradedP@2").get_column("queries").to_list() == [3, 4]
-    nulls = found.values.filter(pl.col("value").is_null())
+    assert comparison.means.filter(measure="GradedP@2").get_column("queries").to_list() == [3, 4]
+
+    nulls = comparison.values.filter(pl.col("value").is_null())
     assert nulls.select("query_id", "measure", "system").rows() == [
         ("none_graded", "GradedP@2", "one"),
         ("none_graded", "GradedP@1", "one"),
     ]
-    assert "| GradedP@2 ↑ (3 queries) |" in found.to_text("markdown")
-    assert re.search(r"\| GradedP@2 ↑ \| [0-9.]+ \(3 queries\) \| [0-9.]+ \(4 queries\) \|", found.to_text("markdown"))
-    assert "| P@2 ↑ |" in found.to_text("markdown")
+    assert "| GradedP@2 ↑ (3 queries) |" in comparison.to_text("markdown")
+    assert re.search(
+        r"\| GradedP@2 ↑ \| [0-9.]+ \(3 queries\) \| [0-9.]+ \(4 queries\) \|", comparison.to_text("markdown")
+    )
+    assert "| P@2 ↑ |" in comparison.to_text("markdown")
+
     with pytest.warns(gg.GoodgainNotice, match=r"GradedP@2 leaves out (4|3) queries"):
         none = gg.compare(GRADES, {"one": RANKINGS, "other": {q: {"u": 1.0} for q in GRADES}}, "GradedP@2")
     assert none.pairs.select("queries", "verdict").row(0) == (0, None)
@@ -282,13 +289,16 @@ def test_a_null_stays_null_in_every_output(tmp_path: Path) -> None:
     assert "none_graded\tGradedP@2\t\n" in done.stdout
     assert "all\tGradedP@2\t0.3750\n" in done.stdout
     assert "without_value=GradedP@2:1 " in done.stderr
+
     lines = [json.loads(line) for line in run_command(*arguments, "-o", "jsonl").stdout.splitlines()]
     assert {"query_id": "none_graded", "measure": "GradedP@2", "value": None} in lines
     assert {"query_id": "all", "measure": "GradedP@2", "value": 0.375, "queries": 4} in lines
     assert {"query_id": "all", "measure": "P@2", "value": 0.2} in lines
+
     table = run_command(*arguments, "-o", "table").stdout
     assert "0.3750 (4)" in table
     assert "(n): the mean is over the n queries that have a value." in table
+
     scores = gg.evaluate(folder / "qrels.txt", folder / "ranking.run", "GradedP@2 P@2")
     assert (scores.num_queries, scores["GradedP@2"]) == ({"GradedP@2": 4, "P@2": 5}, 0.375)
 
@@ -357,14 +367,15 @@ def test_compare_gives_no_verdict_where_no_direction_is_better_and_leaves_out_an
     with pytest.warns(
         gg.GoodgainNotice, match=r"Fallout@5 leaves out 1 query where a system has no results \(idle 1\)"
     ):
-        found = gg.compare(qrels, {"busy": busy, "idle": idle}, "RankIDCG(ideal='ranking')@5 Fallout@5 RankDCG@5")
-    rows = {row["measure"]: row for row in found.pairs.iter_rows(named=True)}
+        comparison = gg.compare(qrels, {"busy": busy, "idle": idle}, "RankIDCG(ideal='ranking')@5 Fallout@5 RankDCG@5")
+
+    rows = {row["measure"]: row for row in comparison.pairs.iter_rows(named=True)}
     ideal = rows["RankIDCG(ideal='ranking')@5"]
     assert ideal["difference"] < 0
     assert [ideal[name] for name in ("better", "verdict", "wins", "ties", "losses")] == [None] * 5
     assert (rows["Fallout@5"]["better"], rows["Fallout@5"]["wins"], rows["Fallout@5"]["queries"]) == ("down", 0, 5)
     assert (rows["RankDCG@5"]["better"], rows["RankDCG@5"]["losses"]) == ("up", 1)
-    assert "RankIDCG(ideal='ranking')@5 –" in found.to_text("markdown")
+    assert "RankIDCG(ideal='ranking')@5 –" in comparison.to_text("markdown")
 
 
 def test_a_geometric_mean_takes_values_below_a_hundred_thousandth_for_it() -> None:

@@ -46,8 +46,8 @@ def test_names_are_read_in_any_spelling(case: str) -> None:
 
 
 def test_names_and_measures_may_stand_in_lists() -> None:
-    found = parse_measures(["AvgGain@1-2", "CG@2-3 CG@1-3"])
-    assert list(map(str, found)) == ["AvgGain@1", "AvgGain@2", "CG@2", "CG@3", "CG@1"]
+    measures = parse_measures(["AvgGain@1-2", "CG@2-3 CG@1-3"])
+    assert list(map(str, measures)) == ["AvgGain@1", "AvgGain@2", "CG@2", "CG@3", "CG@1"]
     assert parse_measures(["nDCG@10 SRE", gg.SRR @ 2, gg.SRE(rel=2)]) == parse_measures("nDCG@10 SRE SRR@2")
     with pytest.raises(gg.MeasureError, match="one for each cutoff; name one"):
         parse_measure("CG@1-3")
@@ -123,10 +123,10 @@ def test_the_parser_uses_nothing_that_python_3_14_took_away(monkeypatch: pytest.
 
 def test_every_declared_measure_is_exported_and_nothing_else_is() -> None:
     exported = {name for name in gg.__all__ if isinstance(getattr(gg, name), ir_measures.Measure)}
-    own = {name: declared.measure for name, declared in RANKED_MEASURES.items() if declared.own}
-    own |= {name: declared.measure for name, declared in SESSION_MEASURES.items()}
-    assert exported == {*MEASURES, *own}
-    assert all(getattr(gg, name) is (MEASURES | own)[name] for name in exported)
+    measures = {name: declared.measure for name, declared in RANKED_MEASURES.items() if declared.own}
+    measures |= {name: declared.measure for name, declared in SESSION_MEASURES.items()}
+    assert exported == {*MEASURES, *measures}
+    assert all(getattr(gg, name) is (MEASURES | measures)[name] for name in exported)
 
 
 @pytest.mark.parametrize("declared", RANKED_MEASURES.values(), ids=lambda declared: declared.name)
@@ -149,6 +149,7 @@ def test_a_declaration_says_everything_a_user_asks() -> None:
         assert ARROWS[declared.better] in "↑↓"
         assert declared.title == measure.PRETTY_NAME
         assert declared.definition in (type(measure).__doc__ or "")
+
     assert {name for name, measure in MEASURES.items() if measure.declaration.better == "down"} >= {
         "SRR",
         "IterationsForAllGoodResults",
@@ -175,6 +176,7 @@ def test_help_says_formula_terms_bounds_source_and_has_an_example_that_runs(meas
     assert ("@i is a cutoff in iterations" in shown) == (declared.is_over_iterations and declared.cutoff == "optional")
     assert ("A document is good if" in shown) == (declared.is_over_iterations and declared.uses_rel)
     assert ("(that of the measure unless given)" in shown) == (declared.uses_rel and "measure" in declared.own)
+
     said = type(measure).__doc__
     assert said is not None
     test = doctest.DocTestParser().get_doctest(said, {}, str(measure), None, 0)
@@ -235,8 +237,8 @@ def test_without_asserts_the_same_is_refused() -> None:
         "    except MeasureError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-O", "-c", code, *of_providers], capture_output=True, text=True, check=True)
-    for line, said in zip(done.stdout.splitlines(), of_providers.values(), strict=True):
-        assert said in line
+    for line, of_provider in zip(done.stdout.splitlines(), of_providers.values(), strict=True):
+        assert of_provider in line
 
 
 def made_at_random() -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
@@ -277,6 +279,7 @@ def test_what_is_taken_gives_a_value_that_the_measure_can_have(name: str) -> Non
         for value in ENDS.get(key, [])
         if not (name == "RBP" and key == "cutoff") and not (measure.NAME == "NumRel" and value == 3)
     ]
+
     for one in taken:
         scores = gg.evaluate(*made_at_random(), [one])
         values = scores.per_query.get_column("value")

@@ -69,8 +69,8 @@ def test_measures_have_the_values_of_pytrec_eval() -> None:
     scores = gg.evaluate(QRELS, RUN, [pairs[name] for name in names])
     for name in names:
         values = {query: of[name] for query, of in found.items()}
-        ours = scores.per_query.filter(measure=str(parse_measure(pairs[name])))
-        assert dict(ours.select("query_id", "value").iter_rows()) == pytest.approx(values), name
+        rows = scores.per_query.filter(measure=str(parse_measure(pairs[name])))
+        assert dict(rows.select("query_id", "value").iter_rows()) == pytest.approx(values), name
 
 
 def test_measures_have_the_values_of_ranx() -> None:

@@ -37,6 +37,7 @@ def wanted(name: str, rows: list[Row], query: str, searches: list[list[str]], re
         values.append((bool(supporting), bool(supporting & seen)))
         if supporting:
             coverages.append(min(len(supporting & seen), 3) / min(len(supporting), 3))
+
     if not any(supported for supported, _ in values):
         return None
     return sum(coverages) / len(coverages) if "Coverage" in name else sum(found for _, found in values) / len(values)
@@ -53,6 +54,7 @@ def test_values_are_those_of_the_definitions() -> None:
             for doc in random.sample("abcdefgh", random.randint(1, 6))
         ]
         qrels = gg.read_qrels(make_table(rows), labels="subtopic")
+
         for name, rel in (
             ("NuggetRecall", 1),
             ("NuggetRecall(rel=2)", 2),
@@ -76,11 +78,13 @@ def wanted_score(rows: list[Row], query: str, seen: set[str], of: str, *, strict
         grade >= 1 for name, of_one in nuggets.items() for *_, grade, _ in of_one if of != "vital" or name == "n0"
     ):
         return None
+
     vital, okay = [], []
     for name, of_one in nuggets.items():
         best = max((grade for _, _, doc, grade, _ in of_one if doc in seen), default=0)
         credit = 1.0 if best >= 2 else 0.5 if best >= 1 and not strict else 0.0
         (vital if name == "n0" else okay).append(credit)
+
     if of == "vital":
         return sum(vital) / len(vital)
     weight = 1 if of == "all" else 0.5
@@ -108,10 +112,11 @@ def test_scores_with_half_credit_and_gains_are_those_of_their_tools() -> None:
             for doc in random.sample("abcdefgh", random.randint(1, 6))
         ] + [("u", "n0", "x", 2.0, 1)]
         qrels = gg.read_qrels(make_table(random.sample(rows, len(rows))), labels="subtopic")
+
         for at in (None, 1, 2, 9):
             names = {
-                f"NuggetScore(of='{of}',strict={strict})" + (f"@{at}" if at else ""): (of, strict)
-                for of in ("all", "vital", "weighted")
+                f"NuggetScore(of='{name}',strict={strict})" + (f"@{at}" if at else ""): (name, strict)
+                for name in ("all", "vital", "weighted")
                 for strict in (False, True)
             }
             gain = "NuggetGain" + (f"@{at}" if at else "")
@@ -120,18 +125,18 @@ def test_scores_with_half_credit_and_gains_are_those_of_their_tools() -> None:
                 seen = {doc for documents in searches[:at] for doc in documents}
                 expected = wanted_gain(rows, query, seen, at or len(searches) or 1)
                 assert value == (None if expected is None else pytest.approx(expected)), (gain, query)
-            for asked, (of, strict) in names.items():
+            for asked, (name, strict) in names.items():
                 for query, _, value in gg.evaluate(qrels, frame_of(searched), asked).per_query.iter_rows():
                     seen = {doc for documents in searched.get(query, [])[:at] for doc in documents}
-                    expected = wanted_score(rows, query, seen, of, strict=strict)
+                    expected = wanted_score(rows, query, seen, name, strict=strict)
                     assert value == (None if expected is None else pytest.approx(expected)), (asked, query)
 
 
 def test_nuggets_that_share_documents_count_in_the_order_of_their_numbers() -> None:
     rows = [("q", "10", doc, 1, 1) for doc in "abcd"] + [("q", "9", doc, 1, 1) for doc in "abcdef"]
     run = frame_of({"q": [["a", "b", "c", "d", "e", "f"]]})
-    found = gg.evaluate(make_table(rows), run, "NuggetGain", labels="subtopic")
-    assert found["NuggetGain"] == 6 / 3  # nugget 9 has all documents, and 3 count
+    scores = gg.evaluate(make_table(rows), run, "NuggetGain", labels="subtopic")
+    assert scores["NuggetGain"] == 6 / 3  # nugget 9 has all documents, and 3 count
 
 
 def test_a_scale_without_full_support_is_refused() -> None:
@@ -152,8 +157,8 @@ def test_nulls_are_left_out_of_the_mean_in_every_door() -> None:
     scores = gg.evaluate(qrels, run, "NuggetRecall@1 CT@1")
     assert scores["NuggetRecall@1"] == 0.25  # s was not searched, and r has no nugget that a document supports
     assert scores.signature["without_value"] == ["NuggetRecall@1:1"]
-    asked = parse_measure("NuggetRecall@1")
-    assert ir_measures.calc_aggregate([asked], qrels, gg.read_run(run)) == {asked: 0.25}
+    measure = parse_measure("NuggetRecall@1")
+    assert ir_measures.calc_aggregate([measure], qrels, gg.read_run(run)) == {measure: 0.25}
     compared = gg.compare(qrels, {"a": run, "b": frame_of({"q": [["a", "b"]]})}, "NuggetRecall@1")
     assert compared.pairs.select("queries", "difference").row(0) == (2, 0.25)
 
@@ -174,8 +179,8 @@ def test_tables_in_files_are_read(tmp_path: Path) -> None:
     table.write_parquet(tmp_path / "nuggets.parquet")
     for file in ("nuggets.csv", "nuggets.parquet"):
         qrels = gg.read_qrels(tmp_path / file, labels="subtopic")
-        found = gg.evaluate(qrels, frame_of({"q": [["b"]]}), "NuggetRecall NuggetRecall(vital=True)").mean()
-        assert found == {"NuggetRecall": 0.5, "NuggetRecall(vital=True)": 0}
+        means = gg.evaluate(qrels, frame_of({"q": [["b"]]}), "NuggetRecall NuggetRecall(vital=True)").mean()
+        assert means == {"NuggetRecall": 0.5, "NuggetRecall(vital=True)": 0}
 
 
 #: What `nuggetizer assign --input-kind retrieval` writes: a record for each query and document.

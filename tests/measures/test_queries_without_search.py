@@ -127,6 +127,7 @@ def test_compare_and_ir_measures_leave_out_the_same_queries(random: Random) -> N
     averages = ir_measures.calc_aggregate(chosen, qrels, gg.read_run(given["run"]))
     compared = gg.compare(qrels, {"whole": whole, "part": given["run"]}, chosen, resamples=9)
     of_part = {row["measure"]: row for row in compared.means.filter(system="part").iter_rows(named=True)}
+
     for measure in chosen:
         name, mean = str(measure), scores[measure]
         assert averages[measure] == pytest.approx(math.nan if mean is None else mean, nan_ok=True), name
@@ -164,30 +165,32 @@ def test_a_system_that_never_searched_has_no_verdict_and_no_line_holds(measure: 
         "skips": frame_of({query: [["a"]] for query in [*qrels][:3]}),
         "never": frame_of({"q0": [[]]}).with_columns(iteration=pl.lit(None, pl.Int64)),
     }
-    found = gg.compare(qrels, systems, measure, baseline="searches", resamples=99)
-    assert found.pairs.select("against", "system", "queries", "verdict").rows()[1] == (
+    comparison = gg.compare(qrels, systems, measure, baseline="searches", resamples=99)
+    assert comparison.pairs.select("against", "system", "queries", "verdict").rows()[1] == (
         "searches",
         "never",
         0,
         "no results",
     )
-    assert f"{measure} leaves out 8 queries where a system did not search (skips 5, never 8)." in str(found.notes)
-    assert found.means.get_column("queries").to_list() == [8, 3, 0]
+    assert f"{measure} leaves out 8 queries where a system did not search (skips 5, never 8)." in str(comparison.notes)
+    assert comparison.means.get_column("queries").to_list() == [8, 3, 0]
+
     groups = pl.DataFrame({"query_id": [*qrels], "group": ["early"] * 3 + ["late"] * 5})
     by_group = gg.compare(qrels, systems, measure, baseline="searches", groups=groups, resamples=99).groups
     assert by_group is not None
     late = by_group.filter(group="late").select("system", "queries", "verdict").rows()
     assert late == [("skips", 0, "no results"), ("never", 0, "no results")]
-    skips, never = check_requirements(found, [f"{measure}<=1"])
+
+    skips, never = check_requirements(comparison, [f"{measure}<=1"])
     assert not skips.holds and "5 of 8 queries left out because a system did not search: more than half" in str(skips)
     assert not never.holds and never.value is None
 
 
 def test_queries_without_good_documents_are_no_queries_without_results() -> None:
     qrels, run = {"p": {"a": 0}, "q": {"a": 0}}, frame_of({"p": [["a"]], "q": [["a"]]})
-    found = gg.compare(qrels, {"a": run, "b": run}, "NoProgress")
-    assert found.pairs.item(0, "verdict") is None
-    assert "NoProgress leaves out 2 queries where a system has no value (a 2, b 2)." in found.notes
+    comparison = gg.compare(qrels, {"a": run, "b": run}, "NoProgress")
+    assert comparison.pairs.item(0, "verdict") is None
+    assert "NoProgress leaves out 2 queries where a system has no value (a 2, b 2)." in comparison.notes
 
 
 def test_missing_input_is_never_0() -> None:
@@ -211,6 +214,7 @@ def test_a_line_of_evaluate_says_what_evaluate_counts(tmp_path: Any) -> None:
     done = run_command("evaluate", "n.q", "n.run", "NoProgress OverSearch GradedP@1 Fallout@5", *options, cwd=tmp_path)
     assert done.stderr.count("left out because") == 4 and "as evaluate prints it" not in done.stderr
     assert "2 of 4 queries left out because a system did not search" in done.stderr
+
     mixed = run_command(
         "evaluate", "n.q", "e.run", "SRR Unjudged@5", "--require", "SRR<=1", "--require", "Unjudged@5<=1", cwd=tmp_path
     )
@@ -228,9 +232,9 @@ def test_the_signature_counts_the_queries_of_the_means() -> None:
     keys = ("queries", "without_good", "absent_from_run", "without_value", "left_out")
     assert [of_all.signature.get(key) for key in keys] == [4, [1], 2, ["NoProgress:2"], None]
     for runs in (run, [run, run]):
-        found = gg.evaluate(qrels, runs, "NoProgress nCG", missing="absent")
-        assert [found.signature.get(key) for key in keys] == [2, [0], 0, None, 2]
-        assert found.num_queries == {"NoProgress": 2, "nCG": 2} and "2 queries" in repr(found)
+        scores = gg.evaluate(qrels, runs, "NoProgress nCG", missing="absent")
+        assert [scores.signature.get(key) for key in keys] == [2, [0], 0, None, 2]
+        assert scores.num_queries == {"NoProgress": 2, "nCG": 2} and "2 queries" in repr(scores)
     compared = gg.compare(qrels, {"a": run, "b": run}, "nCG", missing="absent")
     assert compared.systems.select("queries", "absent_from_run").rows() == [(4, 2)] * 2
 
@@ -242,6 +246,7 @@ def test_a_baseline_file_of_the_old_rule_is_refused_where_it_differs(tmp_path: A
         path = tmp_path / "b.jsonl"
         gg.compare(qrels, {"old": run, "new": whole}, measure, resamples=9).write_baseline(path, "old")
         assert gg.compare(qrels, {"new": whole}, measure, baseline_file=path, resamples=9)
+
         text = path.read_text().replace(', "has_rule_without_search": true', "")
         path.write_text(text)
         try:

@@ -95,8 +95,8 @@ def test_each_measure_has_its_own_value_in_any_company() -> None:
     alone = {str(m): score_ranking([m], case.ranking, case.qrels)[str(m)].to_list() for m in measures}
     together = score_ranking(measures, case.ranking, case.qrels)
     assert {name: together[name].to_list() for name in alone} == alone
-    some = [m for k, m in enumerate(measures) if k % 6 == 0]
-    for pair in itertools.permutations(some, 2):
+    ms = [m for k, m in enumerate(measures) if k % 6 == 0]
+    for pair in itertools.permutations(ms, 2):
         values = score_ranking(pair, case.ranking, case.qrels)
         assert {str(m): values[str(m)].to_list() for m in pair} == {str(m): alone[str(m)] for m in pair}
 
@@ -148,11 +148,11 @@ def test_err_has_gdevals_value() -> None:
     qrels = {"7": {"a": 3, "b": -1, "c": 4, "d": 1}}
     run = {"7": {"b": 4.0, "a": 2.0, "x": 2.0, "c": 2.0, "d": 1.0}}
     for k in (1, 2, 4, 20):
-        ours = gg.evaluate(qrels, run, f"ERR@{k}")[f"ERR@{k}"]
-        assert ours == pytest.approx(
+        scores = gg.evaluate(qrels, run, f"ERR@{k}")[f"ERR@{k}"]
+        assert scores == pytest.approx(
             ir_measures.calc_aggregate([ir_measures.ERR @ k], qrels, run)[ir_measures.ERR @ k], abs=5e-6
         )
-        assert ours == pytest.approx(gg.evaluate(qrels, run, f"ERR@{k}", provider="gdeval")[f"ERR@{k}"], abs=5e-6)
+        assert scores == pytest.approx(gg.evaluate(qrels, run, f"ERR@{k}", provider="gdeval")[f"ERR@{k}"], abs=5e-6)
 
 
 def test_max_rel_of_err_is_the_largest_label_of_the_scale() -> None:

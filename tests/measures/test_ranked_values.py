@@ -96,10 +96,10 @@ def differing(
     values = score_ranking(measures, case.ranking, case.qrels)
     odd: list[tuple[object, ...]] = []
     for measure in measures:
-        ours = dict(values.select("query_id", str(measure)).iter_rows())
+        rows = dict(values.select("query_id", str(measure)).iter_rows())
         host = ask_host(measure, case)
-        assert sorted(ours) == sorted(host)
-        for query, value in ours.items():
+        assert sorted(rows) == sorted(host)
+        for query, value in rows.items():
             # trec_eval divides 0 by 0 where judged_only leaves nothing of a ranking
             wanted = 0.0 if math.isnan(host[query]) else host[query]
             if abs(value - wanted) > tolerance:
@@ -201,6 +201,7 @@ def test_precision_and_rates_have_the_digits_of_pythons_quotient(form: str, tmp_
         for k, table in enumerate((run, qrels))
     ]
     found = _per_query(*given, measures)
+
     for query, number in FOUND.items():
         for k in CUTOFFS:
             hits = min(number, k)
@@ -211,9 +212,9 @@ def test_precision_and_rates_have_the_digits_of_pythons_quotient(form: str, tmp_
 
 def test_precision_has_the_digits_of_pytrec_eval() -> None:
     evaluator = pytrec_eval.RelevanceEvaluator(QRELS, {"P." + ",".join(map(str, CUTOFFS))})
-    theirs = evaluator.evaluate(RANKING)
+    scores = evaluator.evaluate(RANKING)
     ours = _per_query(RANKING, QRELS, [ir_measures.P @ k for k in CUTOFFS])
-    assert ours == {(f"P@{k}", query): theirs[query][f"P_{k}"] for query in FOUND for k in CUTOFFS}
+    assert ours == {(f"P@{k}", query): scores[query][f"P_{k}"] for query in FOUND for k in CUTOFFS}
 
 
 @pytest.mark.slow

@@ -93,6 +93,7 @@ def test_random_utilities_are_those_of_the_definition() -> None:
         given = f"a={a},gamma={gamma},p={p}"
         names = f"EU({given}){at} nEU({given},depth={depth}){at}"
         found = gg.evaluate(make_qrels(nuggets), frame_of(rounds), names, lengths=lengths).per_query
+
         for query, name, value in found.iter_rows():
             searches = rounds.get(query)
             if searches is None:

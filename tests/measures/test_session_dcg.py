@@ -28,7 +28,7 @@ Value = Callable[[oracle.Rounds, dict[str, dict[str, float]], int], float]  # of
 def of_documents(combine: Callable[[list[float]], float], score: Callable[..., float]) -> Value:
     """A value from one label a document."""
     return lambda rounds, labels, number: score(
-        rounds, {doc: combine([*of.values()]) for doc, of in labels.items()}, number
+        rounds, {doc: combine([*label.values()]) for doc, label in labels.items()}, number
     )
 
 
@@ -175,8 +175,8 @@ def test_session_rbp_is_the_expected_gain_of_its_user() -> None:
             arrives_next += reads * p * (1 - b)
             reads *= p * b
         arrives = arrives_next + reads * p * (1 - b) / (1 - p * b)  # beyond the results that the search has
-    found = gg.evaluate({"q": labels}, frame_of({"q": searched}), f"SessionRBP(b={b},p={p})")
-    assert found.mean()[f"SessionRBP(b={b},p={p})"] == pytest.approx((1 - p) * expected, rel=1e-12)
+    scores = gg.evaluate({"q": labels}, frame_of({"q": searched}), f"SessionRBP(b={b},p={p})")
+    assert scores.mean()[f"SessionRBP(b={b},p={p})"] == pytest.approx((1 - p) * expected, rel=1e-12)
 
 
 @no_notices()

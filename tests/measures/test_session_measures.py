@@ -55,15 +55,16 @@ def test_per_iteration_scores_each_search_as_a_ranking_of_its_own() -> None:
             if docs
         }
         qrels_apart = {name: qrels[name[0]] for name in apart}
+
         for inner in ("nDCG@2", "P(rel=2)@3", "RR", "AP"):
             alone = {name: value for name, _, value in gg.evaluate(qrels_apart, apart, inner).per_query.iter_rows()}
-            for how in rules(1):
-                names = [f"PerIteration(measure='{inner}',how='{how}'){at}" for at in ("", "@2", "@5")]
+            for rule in rules(1):
+                names = [f"PerIteration(measure='{inner}',how='{rule}'){at}" for at in ("", "@2", "@5")]
                 found = gg.evaluate(qrels, frame_of(searched), names).per_query
                 for query, name, value in found.iter_rows():
                     n = int(name[-1]) if "@" in name[-2:] else len(searched.get(query, []))
                     values = [alone.get(f"{query} {i}", 0.0) for i in range(1, n + 1)]
-                    assert value == pytest.approx(rules(n)[how](values) if query in searched else 0), (query, name)
+                    assert value == pytest.approx(rules(n)[rule](values) if query in searched else 0), (query, name)
 
 
 @no_notices()
@@ -84,12 +85,14 @@ def test_with_subtopics_every_other_measure_takes_the_largest_label_of_a_documen
     qrels = gg.read_qrels(tmp_path / "diversity.qrels", labels="subtopic")
     largest = {"q": {"a": 2, "b": 2, "c": 3, "d": 1, "e": 2}}
     run = frame_of({"q": [["x", "a", "d"], ["c"]]})
+
     for provider in (None, "pytrec_eval"):
         measures = "CG nCG SRE nDCG@3 P(rel=2)@2 PerIteration"
         assert (
             gg.evaluate(qrels, run, measures, provider=provider).mean()
             == gg.evaluate(largest, run, measures, provider=provider).mean()
         )
+
     hosts = [
         ir_measures.calc_aggregate([ir_measures.nDCG @ 3], judged, gg.read_run(run))
         for judged in (qrels, gg.read_qrels(largest))
@@ -123,16 +126,19 @@ def test_qrels_without_subtopics_have_no_subtopic_recall(tmp_path: Path) -> None
     by_iteration = gg.read_qrels(
         pl.DataFrame({"query_id": "q", "iteration": ["0"], "doc_id": "a", "relevance": 2}), labels="iteration"
     )
+
     for qrels in (tmp_path / "nuggets.qrels", {"q": {"a": 3}}, by_iteration):
         with pytest.raises(gg.InputError, match=r"SubtopicRecall: these qrels have no subtopics.*labels='subtopic'"):
             gg.evaluate(qrels, run, "CG SubtopicRecall@1")
         with pytest.raises(gg.InputError, match="no subtopics"):
             ir_measures.calc_aggregate([gg.SubtopicRecall @ 1], gg.read_qrels(qrels), gg.read_run(run))
+
     done = run_command("evaluate", tmp_path / "nuggets.qrels", tmp_path / "a.run", "SubtopicRecall")
     assert done.returncode == 2 and "--labels subtopic" in done.stderr
     assert gg.evaluate(gg.read_qrels(tmp_path / "nuggets.qrels", labels="subtopic"), run, "SubtopicRecall").mean() == {
         "SubtopicRecall": 2 / 3
     }
+
     (tmp_path / "nuggets.qrels").write_text("q n1 a 2\nq n2 a 3\n")
     with pytest.raises(gg.InputError, match="labels='subtopic' if column 2 is a subtopic"):
         gg.read_qrels(tmp_path / "nuggets.qrels")
@@ -152,6 +158,7 @@ def test_session_measures_have_one_value_on_every_engine_in_blocks_and_in_ir_mea
         assert gg.evaluate(qrels, same, names).mean() == pytest.approx(expected)
     asked = [parse_measure(name) for name in expected]
     in_host = ir_measures.calc_aggregate(asked, qrels, gg.read_run(run))
+
     assert {str(measure): value for measure, value in in_host.items()} == pytest.approx(expected)
 
 
@@ -213,24 +220,24 @@ def test_ir_measures_gets_the_same_values_and_means() -> None:
 @quiet
 def test_compare_leaves_out_pairs_without_a_value(tmp_path: Path) -> None:
     other = frame_of({"loops": [["a", "b"]], "complete": [["a"]], "never_searched": [["a"]]})
-    found = gg.compare(QRELS, {"a": RUN, "b": other}, "NoProgress")
-    assert found.pairs.row(0, named=True)["queries"] == 2
-    assert found.pairs.row(0, named=True)["difference"] == pytest.approx(-(4 / 5 + 1 / 4) / 2)
+    comparison = gg.compare(QRELS, {"a": RUN, "b": other}, "NoProgress")
+    assert comparison.pairs.row(0, named=True)["queries"] == 2
+    assert comparison.pairs.row(0, named=True)["difference"] == pytest.approx(-(4 / 5 + 1 / 4) / 2)
     file = tmp_path / "a.jsonl"
     gg.compare(QRELS, {"a": RUN, "b": other}, "NoProgress", baseline="b").write_baseline(file, "a")
     again = gg.compare(QRELS, {"b": other}, "NoProgress", baseline_file=file)
-    assert again.pairs.select("queries", "difference").equals(found.pairs.select("queries", "difference"))
+    assert again.pairs.select("queries", "difference").equals(comparison.pairs.select("queries", "difference"))
 
 
 @quiet
 def test_a_curve_is_over_the_queries_with_a_value() -> None:
-    found = gg.curve(QRELS, {"a": RUN}, "NoProgress CG", resamples=99)
-    of = found.filter(measure="NoProgress").sort("iteration")
+    curve = gg.curve(QRELS, {"a": RUN}, "NoProgress CG", resamples=99)
+    rows = curve.filter(measure="NoProgress").sort("iteration")
     wanted = [gg.evaluate(QRELS, RUN, f"NoProgress@{i}").mean()[f"NoProgress@{i}"] for i in range(1, 6)]
-    assert of.get_column("mean").to_list() == wanted
-    assert set(of.get_column("queries")) == {3} and set(found.filter(measure="CG").get_column("queries")) == {5}
-    assert (of.get_column("low") <= of.get_column("mean")).all() and (
-        of.get_column("high") >= of.get_column("mean")
+    assert rows.get_column("mean").to_list() == wanted
+    assert set(rows.get_column("queries")) == {3} and set(curve.filter(measure="CG").get_column("queries")) == {5}
+    assert (rows.get_column("low") <= rows.get_column("mean")).all() and (
+        rows.get_column("high") >= rows.get_column("mean")
     ).all()
     spent = gg.curve(QRELS, {"a": RUN}, "NoProgress", over="searches", at=[0, 2], resamples=99).sort("spend")
     assert spent.select("mean", "queries").rows() == [(None, 0), (pytest.approx(wanted[1]), 3)]

@@ -165,6 +165,7 @@ def test_eleven_points_are_the_printed_ones_at_the_recalls_that_trec_eval_rounds
             exact = values(f"ElevenPointAP(rel={case.rel})", query)
             assert exact == pytest.approx(float(printed["11pt_avg", query]), abs=PRINTED)
             compared += 1
+
     assert compared or case.rel == 2
 
 

@@ -98,6 +98,7 @@ def work_out(case: Case, *, rel: float = 2) -> dict[str, dict[str, float | None]
     tables = oracle.count(case.run, case.qrels, rel=rel, labels=case.labels)
     threshold = "" if rel == 2 else f"(rel={rel})"
     values: dict[str, dict[str, float | None]] = {}
+
     for name, (better, _) in TEN.items():
         for cutoff in (None, *CUTOFFS):
             has_none = name in (*oracle.ALONE, *oracle.WITHOUT_CUTOFF) and name != "NumIter"
@@ -109,6 +110,7 @@ def work_out(case: Case, *, rel: float = 2) -> dict[str, dict[str, float | None]
                 query: (None if better == "down" else 0.0) if not tables.pools[query].N else float(value or 0)
                 for query, value in found.items()
             }
+
     return values
 
 
@@ -172,8 +174,8 @@ def test_hosts_have_the_values_of_evaluate() -> None:
     found = ir_measures.calc_aggregate(measures, qrels, run)
     assert {str(measure): value for measure, value in found.items()} == pytest.approx(wanted, abs=1e-12)
 
-    searched = {row.query_id for row in case.run}
-    both = qrels_frame([row for row in case.qrels if row.query_id in searched])
+    query_ids = {row.query_id for row in case.run}
+    both = qrels_frame([row for row in case.qrels if row.query_id in query_ids])
     up = [name for name, (better, _) in TEN.items() if better == "up"]
     metrics = {f"my_{DECLARATIONS[name].host_name}@2": f"My{name}@2" for name in up}
     in_ranx = ranx.evaluate(ranx_host.Qrels(both), ranx_host.Run(run), [*metrics], make_comparable=True)
@@ -349,6 +351,7 @@ def test_commands_take_a_file_of_definitions(tmp_path: Path) -> None:
     done = run_command("evaluate", AGENTS / "qrels.txt", late, "MyGood@3", "NumGood@3", "--define", path)
     values = [line.split("\t")[1] for line in done.stdout.splitlines()]
     assert done.returncode == 0 and len(values) == 2 and values[0] == values[1]
+
     listed = run_command("measures", "--define", path).stdout
     assert "MyGood[@i]\t↑ higher\tany number\tMy good: Good documents found;" in listed
     for command in (

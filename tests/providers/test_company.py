@@ -38,16 +38,17 @@ def variants() -> Iterator[ir_measures.Measure]:
     for name, base in sorted(registry.items()):
         if name in MEASURES or name in SESSION_MEASURES:
             continue
-        needed = {key: value for key, value in DATA["required"].items() if _is_required(base, key)}
-        yield base(**needed)
+        values = {key: value for key, value in DATA["required"].items() if _is_required(base, key)}
+        yield base(**values)
         for key in base.SUPPORTED_PARAMS:
-            yield base(**needed | {key: OTHER_VALUES[key]})
+            yield base(**values | {key: OTHER_VALUES[key]})
         if "cutoff" in base.SUPPORTED_PARAMS and "rel" in base.SUPPORTED_PARAMS:
-            yield base(**needed | {"cutoff": 2, "rel": 2})
+            yield base(**values | {"cutoff": 2, "rel": 2})
         if base.NAME == "RBP":  # only with rel= has it a provider
             yield from (base(rel=1), base(rel=2, p=0.9))
         if base.NAME == "ERR":
             yield base @ 5
+
     for parameters in ({}, {"dcg": "exp-log2"}, {"gains": {1: 1, 2: 3, 3: 7}}, {"judged_only": True}, {"cutoff": 3}):
         yield gg.nDCG(ideal="ranking", **parameters)
 
@@ -180,6 +181,7 @@ def list_companies(measures: list[ir_measures.Measure], kind: str) -> list[tuple
     calls += itertools.chain.from_iterable(same)
     met = {pair for company in calls for pair in itertools.combinations(company, 2)}
     assert met == set(itertools.permutations(measures, 2))
+
     return calls
 
 

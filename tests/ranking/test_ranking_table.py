@@ -42,10 +42,10 @@ def test_positions_are_those_of_trec_eval_msmarco_and_gdeval(case: RankedCase) -
 @settings(deadline=None, max_examples=how_many(10, full=40))
 @given(any_case)
 def test_a_row_has_the_label_of_its_document_and_null_without_one(case: RankedCase) -> None:
-    found = {
+    labels = {
         (query, doc): label for query, doc, label in positions(case).select("query_id", "doc_id", "relevance").rows()
     }
-    assert found == {
+    assert labels == {
         (query, doc): case.labels[query].get(doc)
         for query, docs in case.scores.items()
         if query in case.labels
@@ -111,12 +111,13 @@ def _brute_force(rows: list[tuple[str, int, str, int, float]], order: str) -> di
             mine = [row for row in mine if row[1] == max(row[1] for row in mine)]
         results = [row for row in mine if row[2] != "-"]
         if order == "interleaved":
-            place = [sum(other[1] == row[1] for other in results[:k]) for k, row in enumerate(results)]
+            place = [sum(result[1] == row[1] for result in results[:k]) for k, row in enumerate(results)]
             results = [results[k] for k in sorted(range(len(results)), key=lambda k: (place[k], results[k][1]))]
         kept: dict[str, int] = {}
         for row in results:
             kept.setdefault(row[2], row[1])
         found[query] = [(iteration, doc_id) for doc_id, iteration in kept.items()]
+
     return found
 
 
@@ -128,19 +129,20 @@ def _frame(rows: list[tuple[str, int, str, int, float]]) -> pl.DataFrame:
 @settings(max_examples=how_many(60, full=300), deadline=None)
 @given(rows=ROWS, order=st.sampled_from(ORDERS))
 def test_first_occurrences_are_those_of_plain_python(rows: list[tuple[str, int, str, int, float]], order: str) -> None:
-    found = find_first_occurrences(_frame(rows), order)
+    occurrences = find_first_occurrences(_frame(rows), order)
     wanted = _brute_force(rows, order)
-    assert found.queries["query_id"].to_list() == list(wanted)
+    assert occurrences.queries["query_id"].to_list() == list(wanted)
+
     for number, (query, firsts) in enumerate(wanted.items()):
-        of_query = found.rows.filter(query=number)
+        of_query = occurrences.rows.filter(query=number)
         assert of_query.select("iteration", "doc_id").rows() == firsts
         here = [row for row in rows if row[0] == query]
         counts = {i: sum(row[1] == i and row[2] != "-" for row in here) for i in sorted({row[1] for row in here})}
-        assert found.iterations.filter(query=number).select("iteration", "R").rows() == list(counts.items())
-        assert found.queries["length"][number] == len(counts)
+        assert occurrences.iterations.filter(query=number).select("iteration", "R").rows() == list(counts.items())
+        assert occurrences.queries["length"][number] == len(counts)
         used = [count for i, count in counts.items() if order != "last" or i == max(counts)]
-        assert found.queries["results"][number] == sum(used)
-        assert bool(found.keep_scores[number]) == (len(counts) == 1 and sum(used) == len(firsts))
+        assert occurrences.queries["results"][number] == sum(used)
+        assert bool(occurrences.keep_scores[number]) == (len(counts) == 1 and sum(used) == len(firsts))
 
 
 @pytest.mark.parametrize("bits", [2**64 - 1, 0, 1])

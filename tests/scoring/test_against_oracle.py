@@ -61,6 +61,7 @@ def test_every_measure_of_every_query_is_the_oracles(labels: str | None) -> None
     tables = {
         rel: oracle.count(run, rows, rel=rel, labels=labels) for rel in {oracle.parse(name).rel for name in NAMES}
     }
+
     for name in NAMES:
         measure, at, rel, pool, per = oracle.parse(name)
         wanted = {

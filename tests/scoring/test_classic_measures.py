@@ -24,13 +24,13 @@ def test_a_provider_that_is_named_has_the_same_values() -> None:
     for seed in range(20):
         case = make_case(Random(seed), queries=30, labels=(*WHOLE, *BELOW_ZERO))
         ranking = case.ranking.filter(pl.col("score").is_finite())  # a run's scores are
-        ours = gg.evaluate(case.qrels, ranking, names)
+        scores = gg.evaluate(case.qrels, ranking, names)
         theirs = gg.evaluate(case.qrels, ranking, names, provider="pytrec_eval")
-        assert ours.mean() == pytest.approx(theirs.mean(), abs=1e-12)
+        assert scores.mean() == pytest.approx(theirs.mean(), abs=1e-12)
         key = ["query_id", "measure"]
-        both = ours.per_query.join(theirs.per_query, on=key, how="full", coalesce=True)
-        assert both.height == ours.per_query.height
-        assert (both["value"] - both["value_right"]).abs().max() <= 1e-12  # type: ignore[operator]  # a number
+        joined = scores.per_query.join(theirs.per_query, on=key, how="full", coalesce=True)
+        assert joined.height == scores.per_query.height
+        assert (joined["value"] - joined["value_right"]).abs().max() <= 1e-12  # type: ignore[operator]  # a number
 
 
 def test_the_digest_tells_qrels_apart_whatever_their_order_and_container() -> None:
@@ -47,6 +47,7 @@ def test_the_digest_tells_qrels_apart_whatever_their_order_and_container() -> No
         )
     }
     assert len(digests) == 1 and len(digests.pop()) == 8
+
     others: list[dict[str, Any]] = [
         {"q": {"a": 2, "b": 2}, "p": {"c": 1}},
         {"q": {"a": 2, "b": 1, "d": 0}, "p": {"c": 1}},
@@ -65,10 +66,10 @@ def test_an_iterated_run_has_the_values_of_its_flattened_ranking(order: str) -> 
         "rank": [1, 2, 3, 1, 2, 1],
     }
     run = pl.DataFrame(rows)
-    found = gg.evaluate({"q": {"a": 2, "b": 1, "y": 0}}, run, NAMES, order=order)
+    scores = gg.evaluate({"q": {"a": 2, "b": 1, "y": 0}}, run, NAMES, order=order)
     flat = gg.flatten(run, order=order)
-    assert found.mean() == gg.evaluate({"q": {"a": 2, "b": 1, "y": 0}}, flat, NAMES).mean()
-    assert found.signature["order"] == order
+    assert scores.mean() == gg.evaluate({"q": {"a": 2, "b": 1, "y": 0}}, flat, NAMES).mean()
+    assert scores.signature["order"] == order
 
 
 def test_labels_by_iteration_reach_classic_measures() -> None:
@@ -78,17 +79,17 @@ def test_labels_by_iteration_reach_classic_measures() -> None:
     run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 2], "doc_id": ["a", "a", "b"], "rank": [1, 1, 2]})
     with pytest.warns(gg.GoodgainNotice, match="labels that differ between iterations"):
         judged = gg.read_qrels(qrels, labels="iteration")
-    ours = gg.evaluate(judged, run, "P@2 RR NumRel nDCG@2")
+    scores = gg.evaluate(judged, run, "P@2 RR NumRel nDCG@2")
     theirs = gg.evaluate(judged, run, "P@2 RR NumRel nDCG@2", provider="pytrec_eval")
-    assert ours.mean() == pytest.approx(theirs.mean(), abs=1e-12)
-    assert ours["RR"] == 0.5  # the later label of 3 for `a` does not count
+    assert scores.mean() == pytest.approx(theirs.mean(), abs=1e-12)
+    assert scores["RR"] == 0.5  # the later label of 3 for `a` does not count
 
 
 def test_compare_uses_them_too() -> None:
     with pytest.warns(gg.GoodgainNotice, match="coverage is low"):
-        found = gg.compare(QRELS, {"one": RUN, "other": {"q": {"b": 1.0}, "p": {"x": 1.0}}}, "nDCG@10 P@5")
-    assert found.signature["classic"] == ["goodgain"]
-    assert found.means.filter(pl.col("system") == "one")["mean"].to_list() == [
+        comparison = gg.compare(QRELS, {"one": RUN, "other": {"q": {"b": 1.0}, "p": {"x": 1.0}}}, "nDCG@10 P@5")
+    assert comparison.signature["classic"] == ["goodgain"]
+    assert comparison.means.filter(pl.col("system") == "one")["mean"].to_list() == [
         gg.evaluate(QRELS, RUN, "nDCG@10")["nDCG@10"],
         gg.evaluate(QRELS, RUN, "P@5")["P@5"],
     ]

@@ -42,12 +42,12 @@ def clone(tmp_path: Path) -> Path:
 
 
 def test_a_turn_becomes_an_iteration_of_its_conversation(clone: Path, tmp_path: Path) -> None:
-    made = make_files(clone, tmp_path / "made", "--depth", "2")
-    assert (made / "qrels.txt").read_text() == "106 1 a 4\n106 2 a 0\n106 2 b 3\n"
-    assert [line.split()[:3] for line in (made / "convdr.run").read_text().splitlines()] == [
+    files = make_files(clone, tmp_path / "made", "--depth", "2")
+    assert (files / "qrels.txt").read_text() == "106 1 a 4\n106 2 a 0\n106 2 b 3\n"
+    assert [line.split()[:3] for line in (files / "convdr.run").read_text().splitlines()] == [
         ["106", "1", "a"], ["106", "1", "b"], ["106", "10", "a"], ["106", "10", "b"],
     ]  # fmt: skip
-    assert sorted(path.stem for path in made.glob("*.run")) == sorted(SYSTEMS)
+    assert sorted(path.stem for path in files.glob("*.run")) == sorted(SYSTEMS)
 
 
 @needs_cast
@@ -60,14 +60,14 @@ def test_the_page_shows_what_the_public_runs_give(tmp_path: Path) -> None:
 @needs_cast
 @pytest.mark.filterwarnings("ignore::goodgain.errors.GoodgainNotice")  # coverage, and labels that differ between turns
 def test_the_public_runs_have_the_numbers_that_were_counted_by_hand(tmp_path: Path) -> None:
-    made = make_files(Path(str(CAST)), tmp_path / "cast2021")
-    labels = gg.read_qrels(made / "qrels.txt", labels="iteration").frame
+    files = make_files(Path(str(CAST)), tmp_path / "cast2021")
+    labels = gg.read_qrels(files / "qrels.txt", labels="iteration").frame
     assert (len(labels), labels["query_id"].n_unique()) == (19_334, 19)
     assert labels["relevance"].unique().sort().to_list() == [0, 1, 2, 3, 4]
-    rows = gg.ledger(made / "qrels.txt", made / "convdr.run", labels="iteration")
+    rows = gg.ledger(files / "qrels.txt", files / "convdr.run", labels="iteration")
     assert (len(rows), rows["query_id"].n_unique(), rows["Dup"].sum(), rows["R"].sum()) == (239, 26, 508, 2_390)
-    systems = {name: made / f"{name}.run" for name in ("manual_bm25", "manual_ance")}
-    (pair,) = gg.compare(made / "qrels.txt", systems, "nCG@8", baseline="manual_bm25", labels="iteration").pairs.rows(
+    systems = {name: files / f"{name}.run" for name in ("manual_bm25", "manual_ance")}
+    (pair,) = gg.compare(files / "qrels.txt", systems, "nCG@8", baseline="manual_bm25", labels="iteration").pairs.rows(
         named=True
     )
     assert [round(pair[name], 4) for name in ("difference", "low", "high")] == [0.0489, 0.0145, 0.0833]

@@ -145,11 +145,11 @@ def _ask_every_door(run: pl.DataFrame, qrels: pl.DataFrame, folder: Path) -> Ite
         yield name, values_of(gg.evaluate(door(qrels, folder), door(run, folder), names))
     for name in ("text", "shuffled text", "gzip", "zstandard", "Parquet", "shuffled Parquet"):
         for block in (2_000, 20_000):
-            given = read_in_blocks(DOORS[name](run, folder), block=block)
-            yield f"{name} in blocks of {block}", values_of(gg.evaluate(qrels, given, names))
+            blocks = read_in_blocks(DOORS[name](run, folder), block=block)
+            yield f"{name} in blocks of {block}", values_of(gg.evaluate(qrels, blocks, names))
     with ThreadPoolExecutor(3) as pool:
         scores = pool.map(lambda frame: gg.evaluate(qrels, frame, names), [run, _shuffle(run), run])
-        yield from (("threads", values_of(of)) for of in scores)
+        yield from (("threads", values_of(scores_of_system)) for scores_of_system in scores)
 
 
 def read_in_blocks(path: Path, *, block: int) -> Any:
@@ -196,7 +196,7 @@ def test_pytrec_eval_and_ranx_have_the_same_digits() -> None:
         run, qrels = make_run(random), make_qrels(random, WHOLE)
         with no_notices():
             wanted = gg.evaluate(qrels, run, "SRE CG@2 SRR")
-            found = pytrec_eval.RelevanceEvaluator(qrels, {"sre", "cg_2", "srr"}).evaluate(_shuffle(run))
+            scores = pytrec_eval.RelevanceEvaluator(qrels, {"sre", "cg_2", "srr"}).evaluate(_shuffle(run))
             theirs = ranx.evaluate(
                 ranx_host.Qrels(qrels),
                 ranx_host.Run(_shuffle(run)),
@@ -205,9 +205,9 @@ def test_pytrec_eval_and_ranx_have_the_same_digits() -> None:
                 return_mean=False,
             )
         for query, name, value in wanted.per_query.iter_rows():
-            assert found[query][name.lower().replace("@", "_")] == value
+            assert scores[query][name.lower().replace("@", "_")] == value
         for name in ("sre", "cg_2", "srr"):
-            of_queries = [values[name] for values in found.values()]
+            of_queries = [values[name] for values in scores.values()]
             assert pytrec_eval.compute_aggregated_measure(name, of_queries) == math.fsum(of_queries) / len(of_queries)
         by_query = wanted.per_query.sort("query_id")
         for name, values in (("SRE", theirs["sre"]), ("CG@2", theirs["cg@2"])):
@@ -248,9 +248,9 @@ def test_labels_in_blocks_have_the_scale_of_the_whole_file(tmp_path: Path) -> No
     qrels = make_qrels(random, (0, 0.5, 1.25, 2.2, 3)).with_columns(
         relevance=pl.when(pl.col("query_id") == "q0").then(pl.col("relevance").round(1)).otherwise("relevance")
     )
-    given = read_in_blocks(DOORS["text"](run, tmp_path), block=500)
+    blocks = read_in_blocks(DOORS["text"](run, tmp_path), block=500)
     with no_notices():
-        one, other = (values_of(gg.evaluate(qrels, r, "nDCG@10", provider="pytrec_eval")) for r in (run, given))
+        one, other = (values_of(gg.evaluate(qrels, r, "nDCG@10", provider="pytrec_eval")) for r in (run, blocks))
     assert not differences(one, other)
 
 
@@ -261,11 +261,11 @@ def test_an_iteration_is_the_same_number_in_every_format(number: int, tmp_path: 
     )
     for name, door in DOORS.items():
         with no_notices():
-            found = gg.read_run(door(frame, tmp_path)).rows["iteration"].sort().to_list()
-        assert found == [3, number], name
+            rows = gg.read_run(door(frame, tmp_path)).rows["iteration"].sort().to_list()
+        assert rows == [3, number], name
     with no_notices():
-        given = read_in_blocks(DOORS["text"](frame, tmp_path), block=10)
-        assert gg.evaluate({"q": {"a": 2}}, given, "NumIter")["NumIter"] == 2
+        blocks = read_in_blocks(DOORS["text"](frame, tmp_path), block=10)
+        assert gg.evaluate({"q": {"a": 2}}, blocks, "NumIter")["NumIter"] == 2
 
 
 @pytest.mark.parametrize(

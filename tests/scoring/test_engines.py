@@ -155,10 +155,10 @@ def test_ranks_in_floats_are_written_whole_where_they_are(engine: str, ranks: li
 def test_results_without_rank_and_score_are_ordered_by_doc_id_with_a_notice() -> None:
     run = pl.DataFrame({"query_id": "q", "iteration": [1, 1, 2, 3, 3], "doc_id": ["b", "a", "c", "-", "-"]})
     with pytest.warns(gg.GoodgainNotice, match=r"2 results have neither rank nor score.* ordered by doc_id"):
-        found = gg.flatten(gg.read_run(in_duckdb(run)))
+        ranking = gg.flatten(gg.read_run(in_duckdb(run)))
     with pytest.warns(gg.GoodgainNotice, match=r"^2 results have neither rank nor score"):
         assert gg.read_run(in_duckdb(run)).rows["doc_id"].to_list() == ["a", "b", "c", "-", "-"]
-    assert found["doc_id"].to_list() == ["a", "b", "c"]
+    assert ranking["doc_id"].to_list() == ["a", "b", "c"]
     with pytest.warns(gg.GoodgainNotice, match="ranked in the order of its rows"):
         assert gg.flatten(run.lazy()).collect()["doc_id"].to_list() == ["b", "a", "c"]
 
@@ -172,8 +172,8 @@ def test_an_unknown_order_is_said_on_every_engine() -> None:
 def test_a_run_without_row_order_breaks_ties_by_doc_id() -> None:
     run = pl.DataFrame({"query_id": "q", "iteration": 1, "doc_id": ["b", "a", "a"], "rank": [1, 1, 2], "score": 1.0})
     with pytest.warns(gg.GoodgainNotice, match="ties .* doc_id"):
-        found = gg.flatten(gg.read_run(in_duckdb(run)))
-    assert found["doc_id"].to_list() == ["a", "b"]
+        ranking = gg.flatten(gg.read_run(in_duckdb(run)))
+    assert ranking["doc_id"].to_list() == ["a", "b"]
     assert gg.flatten(run)["doc_id"].to_list() == ["b", "a"]
 
 
@@ -182,8 +182,8 @@ def test_a_run_without_row_order_breaks_ties_by_doc_id() -> None:
 def test_decimals_of_iterations_as_spreadsheets_write_them_are_numbers_on_every_engine(engine: str) -> None:
     iterations = ["1.0", "2.00", "10", "+3.0"]
     run = pl.DataFrame({"query_id": "q", "iteration": iterations, "doc_id": [*"abcd"], "rank": 1, "score": 1.0})
-    found = gg.read_run(ENGINES[engine](run)).rows.sort("doc_id").get_column("iteration")
-    assert found.to_list() == [1, 2, 10, 3]
+    column = gg.read_run(ENGINES[engine](run)).rows.sort("doc_id").get_column("iteration")
+    assert column.to_list() == [1, 2, 10, 3]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -206,6 +206,7 @@ def test_no_table_of_the_users_stands_in_for_the_qrels() -> None:
         connection.execute(
             f"CREATE TABLE {name} AS SELECT 'q' AS query_id, 'a' AS doc_id, 3.0 AS relevance, 1 AS iteration"
         )
+
     run = connection.sql(
         "SELECT * FROM (VALUES ('q', 1, 'a', 1), ('q', 1, 'b', 2), ('q', 2, 'a', 1)) AS rows"
         "(query_id, iteration, doc_id, rank)"

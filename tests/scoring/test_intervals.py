@@ -44,8 +44,8 @@ def test_runs_of_a_query_are_averaged_first() -> None:
     one, two = gg.evaluate(QRELS, RUN, "CG", interval=True), gg.evaluate(QRELS, [RUN, none], "CG", interval=True)
     assert one.intervals and two.intervals and one.intervals["CG"] and two.intervals["CG"]
     assert two.intervals["CG"] == pytest.approx([end / 2 for end in one.intervals["CG"]])
-    several = gg.Experiment(QRELS, {"a": RUN, "b": none}).evaluate("CG", interval=True)
-    assert several.systems["a"].intervals == one.intervals
+    scores = gg.Experiment(QRELS, {"a": RUN, "b": none}).evaluate("CG", interval=True)
+    assert scores.systems["a"].intervals == one.intervals
 
 
 def test_one_query_and_values_that_are_missing_have_none() -> None:
@@ -109,8 +109,10 @@ def test_compare_and_curve_have_the_intervals_of_evaluate() -> None:
     ends = [end for interval in wanted.values() if interval for end in interval]
     assert [end for _, *interval in found for end in interval] == pytest.approx(ends)
     assert method == "exact+t"
+
     for form in ("latex", "markdown"):
         assert ["Student's t" in compared.to_text(form, intervals=shown) for shown in (False, True)] == [False, True]
     assert '"interval": "exact+t"' in compared.to_text("json", intervals=True)
+
     curve = gg.curve(FEW, {"a": run}, "nCG AllGood").filter(iteration=2).select("measure", "low", "high").rows()
     assert [end for _, *interval in curve for end in interval] == pytest.approx(ends)

@@ -95,12 +95,13 @@ def test_columns_name_the_iteration_in_every_source(tmp_path: Path, monkeypatch:
         list(row.to_pandas().itertuples(index=False)),
         *files(tmp_path, ROWS),
     ]
+
     for source in sources:
         with no_notices():
             assert gg.evaluate(QRELS, source, "CG@2 SRR nDCG@10", columns=COLUMNS).mean() == wanted
             assert gg.read_run(source, columns=COLUMNS).rows["iteration"].to_list() == ROWS["step"]
-            found = gg.compare(QRELS, {"one": source, "other": source}, "CG@2", columns=COLUMNS)
-            assert found.means["mean"].to_list() == [5, 5]
+            comparison = gg.compare(QRELS, {"one": source, "other": source}, "CG@2", columns=COLUMNS)
+            assert comparison.means["mean"].to_list() == [5, 5]
             assert gg.ledger(QRELS, source, columns=COLUMNS).height == 2
             assert (
                 len(
@@ -110,6 +111,7 @@ def test_columns_name_the_iteration_in_every_source(tmp_path: Path, monkeypatch:
                 )
                 == 3
             )
+
     monkeypatch.setattr(run_opening, "LARGE_COMPRESSED", 0)  # now the file is read in blocks
     assert gg.evaluate(QRELS, tmp_path / "agent.parquet", "CG@2 SRR nDCG@10", columns=COLUMNS).mean() == wanted
     with pytest.raises(gg.InputError, match="found the column 'step'"):

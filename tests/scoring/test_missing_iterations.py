@@ -221,8 +221,9 @@ def test_of_several_systems_those_without_iterations_are_named_in_one_notice(cal
         ({"old": old, "agent": ITERATED_RUN, "zero": zero, "dict": DICT}, "old, zero, dict: "),
         ({"old": old, "dict": DICT}, "old, dict: "),
     ):
-        found = [text for text in told(lambda s=systems: call(QRELS, s, "CG SRE")) if "no iterations" in text]
-        assert found == [wanted + NOTICE]
+        texts = [text for text in told(lambda s=systems: call(QRELS, s, "CG SRE")) if "no iterations" in text]
+        assert texts == [wanted + NOTICE]
+
     assert not any("no iterations" in text for text in told(lambda: gg.compare(QRELS, {"a": old, "b": DICT}, "RR")))
     assert not any(
         "no iterations" in text for text in told(lambda: call(QRELS, {"a": ITERATED_RUN, "b": ITERATED_RUN}, "CG"))

@@ -125,12 +125,15 @@ def test_a_run_read_in_pages_is_cut_and_keeps_its_ranking(tmp_path: Path) -> Non
     key = ["query_id", "rank", "iteration", "doc_id"]
     written, cut = (gg.read_run(write(tmp_path, text)).frame for text in ((tmp_path / "pages.run").read_text(), CUT))
     assert written.select(key).sort(key).equals(cut.select(key).sort(key))
+
     for order in ("seen", "interleaved", "last"):
         assert gg.flatten(run, order=order).equals(gg.flatten(whole, order=order))
     assert run.frame.filter(query_id="q8").select("iteration", "doc_id").rows() == [(1, "-")]
+
     last = run.frame.group_by("query_id", "iteration").len().sort("query_id", "iteration")
     short = last.group_by("query_id", maintain_order=True).agg(pl.col("len"))
     assert all(set(lengths[:-1]) <= {SIZE} and 1 <= lengths[-1] <= SIZE for lengths in short["len"])
+
     measures = [parse_measure(name) for name in ("CG", "RG", "nCG@2", "nDCG@10", "AP")]
     with no_notices():
         found = ir_measures.calc_aggregate(measures, gg.read_qrels(QRELS), run)
@@ -174,11 +177,12 @@ def test_the_command_pages_all_systems_or_one(tmp_path: Path) -> None:
     QRELS.write_csv(qrels)
     two = run_command("curve", qrels, bm25, cut, "-m", "CG", "--page", f"bm25={SIZE}", "-o", "csv")
     assert two.returncode == 0, two.stderr
+
     curves = [line.split(",", 1)[1] for line in two.stdout.splitlines()[1:]]
     assert curves[: len(curves) // 2] == curves[len(curves) // 2 :]
     for given in (["bm25=x"], ["2", "bm25=3"]):
-        wrong = run_command("evaluate", qrels, bm25, "CG", *(word for one in given for word in ("--page", one)))
-        assert wrong.returncode == 2 and "write one number, or SYSTEM=N once for each system" in wrong.stderr
+        done = run_command("evaluate", qrels, bm25, "CG", *(word for one in given for word in ("--page", one)))
+        assert done.returncode == 2 and "write one number, or SYSTEM=N once for each system" in done.stderr
     refused = run_command("compare", qrels, bm25, cut, "-m", "CG", "--page", SIZE)
     assert refused.returncode == 2 and "--page 3: cut has iterations already" in refused.stderr
     assert "--page SYSTEM=3" in refused.stderr
@@ -199,6 +203,7 @@ def test_pages_have_the_order_of_classic_measures(source: str, tmp_path: Path) -
         gg.GoodgainNotice, match="^in .* with one search, pages and classic measures sort by score"
     ) as told:
         found = score(_open(source, text, tmp_path), names, page=3)
+
     values = found.per_query.pivot("measure", index="query_id", values="value")
     for i in (1, 2, 3):
         good = values[f"P@{3 * i}"] * 3 * i

@@ -92,8 +92,8 @@ def test_an_appended_empty_iteration_changes_no_earlier_value(case: Case) -> Non
         names = [measure.NAME for measure in MEASURES.values()]
         before = gg.ledger(qrels, run_frame(case.run), measures=names)
         after = gg.ledger(qrels, run_frame(longer), measures=names)
-    kept = after.join(before.select("query_id", "iteration"), on=["query_id", "iteration"], how="semi")
-    assert_frame_equal(kept, before, abs_tol=1e-12)
+    joined = after.join(before.select("query_id", "iteration"), on=["query_id", "iteration"], how="semi")
+    assert_frame_equal(joined, before, abs_tol=1e-12)
     assert after.height == before.height + len(ends)
 
 

@@ -29,7 +29,7 @@ def test_the_page_has_the_values_of_the_public_runs(monkeypatch: pytest.MonkeyPa
     code = re.findall(r"^```python\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)[0]
     names: dict[str, SystemScores] = {}
     exec(code.replace("print(scores)", ""), names)
-    means = {tuple(f"{mean:.4f}" for mean in of.means.values()) for of in names["scores"].systems.values()}
+    means = {tuple(f"{mean:.4f}" for mean in system.means.values()) for system in names["scores"].systems.values()}
     shown = [tuple(re.findall(r"\b0\.\d{4}\b", line)) for line in PAGE.splitlines() if line.startswith("| ")]
     shown = [values for values in shown if values]
     assert [len(values) for values in shown] == [5] * 10 and set(shown) <= means

@@ -50,12 +50,14 @@ def test_absent_leaves_out_the_queries_without_a_label_from_the_measures_thresho
     labels = gg.read_qrels(qrels).frame.group_by("query_id").agg(pl.col("relevance").max())
     best = dict(labels.iter_rows())
     left_out = 0
+
     for query_id, measure, value in kept.iter_rows():
         threshold = THRESHOLDS[measure]
         lacks_good = threshold is not None and best[query_id] < threshold
         left_out += lacks_good
         (found,) = absent.per_query.filter(query_id=query_id, measure=measure)["value"]
         assert found == (None if lacks_good else value), (query_id, measure)
+
     assert left_out
     for measure, mean in absent.mean().items():
         values = absent.per_query.filter(measure=measure)["value"].drop_nulls()
@@ -76,11 +78,11 @@ def test_compare_tests_the_other_queries_and_says_if_the_choice_changes_a_verdic
     qrels, systems = make_systems(7)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        kept = gg.compare(qrels, systems, "RR IterationsForAllGoodResults", alpha=0.1)
+        comparison = gg.compare(qrels, systems, "RR IterationsForAllGoodResults", alpha=0.1)
     assert not any("without a good document" in str(warning.message) for warning in caught)
     absent = call(gg.compare, qrels, systems, "RR", alpha=0.1, no_good="absent")
-    assert kept.pairs["queries"].to_list() == [12, 12] and absent.pairs["queries"].to_list() == [5]
-    assert kept.pairs["difference"][0] == pytest.approx(5 / 12) and absent.pairs["difference"][0] == 1
+    assert comparison.pairs["queries"].to_list() == [12, 12] and absent.pairs["queries"].to_list() == [5]
+    assert comparison.pairs["difference"][0] == pytest.approx(5 / 12) and absent.pairs["difference"][0] == 1
     assert absent.signature["no_good"] == "absent" and "leaves out" not in " ".join(absent.notes)
 
 

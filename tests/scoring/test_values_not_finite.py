@@ -70,6 +70,7 @@ def test_the_command_prints_null_a_dash_or_nothing_and_never_nan(form: str, tmp_
     done = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, cwd=tmp_path, check=True)
     assert "nan" not in done.stdout.lower()
     assert done.stderr.count("notice: no finite value of Half in 1 of 2 queries") == 1
+
     if form == "jsonl":
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         found = {(row.get("query_id"), row["measure"]): row["value"] for row in rows}
@@ -84,9 +85,9 @@ def test_a_comparison_leaves_such_queries_out_for_all_systems() -> None:
     runs = {"one": RUN, "other": RUN.clone()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GoodgainNotice)
-        found = compare(QRELS, runs, [only_sometimes(math.inf)])
-    assert found.pairs.get_column("queries").to_list() == [3]
-    assert found.means.get_column("mean").to_list() == [1.0, 1.0]
-    assert "Sometimes leaves out 1 query where a system has no value (one 1, other 1)." in found.notes
-    assert found.values.get_column("value").null_count() == 2
-    json.loads(found.to_text("json"))
+        comparison = compare(QRELS, runs, [only_sometimes(math.inf)])
+    assert comparison.pairs.get_column("queries").to_list() == [3]
+    assert comparison.means.get_column("mean").to_list() == [1.0, 1.0]
+    assert "Sometimes leaves out 1 query where a system has no value (one 1, other 1)." in comparison.notes
+    assert comparison.values.get_column("value").null_count() == 2
+    json.loads(comparison.to_text("json"))

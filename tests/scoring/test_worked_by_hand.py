@@ -60,6 +60,7 @@ def test_a_call_says_what_is_odd_and_nothing_else(name: str) -> None:
             raised = None
         except gg.GoodgainError as error:
             raised = str(error)
+
     texts = [str(one.message) for one in told if one.category is gg.GoodgainNotice]
     if "error" in case:
         assert re.search(case["error"], str(raised))

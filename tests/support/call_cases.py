@@ -76,14 +76,17 @@ def check_call_case(call: str, case: dict[str, Any], folder: Path) -> None:
                 outcomes = check_requirements(result, case["lines"], **case.get("check", {}))
         except gg.GoodgainError as error:
             raised = str(error)
+
     if "error" in case:
         assert re.search(case["error"], raised or ""), (raised, result)
         return
     assert raised is None
+
     told = [str(one.message) for one in caught if one.category is gg.GoodgainNotice]
     for pattern in case.get("told", []):
         assert sum(bool(re.search(pattern, text)) for text in told) == 1, (pattern, told)
     assert not [text for text in told if any(re.search(pattern, text) for pattern in case.get("not_told", []))]
+
     patterns = case.get("notices", "any" if {"told", "not_told"} & {*case} else [])
     if case.get("only"):
         assert all(re.search(pattern, text) for pattern, text in zip(patterns, told, strict=True)), told
@@ -92,9 +95,11 @@ def check_call_case(call: str, case: dict[str, Any], folder: Path) -> None:
         assert len(named) == len(patterns), told
         assert all(any(re.search(pattern, text) for text in named) for pattern in patterns), named
         assert not [text for text in told if text not in named and not USUAL.search(text)]
+
     for pattern in case.get("notes", []):
         assert any(re.search(pattern, note) for note in result.notes), (pattern, result.notes)
     assert not [note for note in getattr(result, "notes", ()) for p in case.get("notes_lack", []) if re.search(p, note)]
+
     for path, wanted in case.get("gives", {}).items():
         check_value(_find(result, path), wanted, path)
     for name, wanted in case.get("outcomes", {}).items():
@@ -161,10 +166,12 @@ def check_value(found: Any, wanted: Any, name: str) -> None:
         for rows_wanted in wanted:
             check_value(found, rows_wanted, name)
         return
+
     if isinstance(found, pl.DataFrame):
         wanted = dict(wanted)
         rows = found.filter(**wanted.pop("where", {}))
         found = {column: rows.get_column(column).to_list() for column in wanted}
+
     if isinstance(wanted, dict) and {*wanted} <= {"has", "lacks"}:
         assert all(part in str(found) for part in wanted.get("has", [])), (name, found)
         text = found if isinstance(found, dict) else str(found)

@@ -55,6 +55,7 @@ def check_command_case(case: dict[str, Any], folder: Path) -> None:
     for name, content in case.get("files", {}).items():
         _write(folder / name, content)
     places = {"here": str(folder), "examples": str(EXAMPLES), "root": str(ROOT), "version": gg.__version__}
+
     for step in case["steps"]:
         before = _read_all(folder)
         done = run_command(*shlex.split(Template(step["run"]).substitute(places)), cwd=folder)

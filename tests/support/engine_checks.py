@@ -112,11 +112,13 @@ def the_real_sessions_agree(put: Put) -> None:
     here = gg.ledger(qrels, run)
     assert_frame_equal(gg.ledger(put(qrels), there), here, check_exact=True)
     assert here.select(pl.col("R", "Dup").sum()).row(0) == (3446, 773)
+
     names = [*NAMES, "nDCG@10", "RR", "AP", "R@100"]
     with no_notices():
-        found = gg.evaluate(qrels, there, names)
+        scores = gg.evaluate(qrels, there, names)
         wanted = gg.evaluate(qrels, run, names)
-    assert_frame_equal(found.per_query, wanted.per_query, check_exact=True)
+    assert_frame_equal(scores.per_query, wanted.per_query, check_exact=True)
+
     for order in ORDERS:
         with no_notices():
             found_ranking = in_memory(gg.flatten(there, order=order))
@@ -144,6 +146,7 @@ def a_lazy_run_is_told_of_as_one_in_memory(put: Put) -> None:
             "CG": 0.0,
             "NumIter": 0.0,
         }
+
     repeats = put(pl.DataFrame({"query_id": "q", "doc_id": ["a", "a"], "score": [2.0, 1.0]}))
     with pytest.warns(gg.GoodgainNotice, match="no iterations in this run"):
         gg.read_run(repeats)
@@ -154,9 +157,11 @@ def a_lazy_run_is_told_of_as_one_in_memory(put: Put) -> None:
     )
     with pytest.raises(gg.InputError, match=r"has (no query_id|a score).*errors='skip'"):
         gg.read_run(bad)
+
     with pytest.warns(gg.GoodgainNotice, match="left out 2 bad rows, such as .* has (no query_id|a score)"):
         run = gg.read_run(bad, errors="skip")
     assert sorted(in_memory(run.frame)["doc_id"]) == ["a", "d"]
+
     words = put(
         pl.DataFrame(
             {"query_id": "q", "iteration": ["1", "x", "2"], "doc_id": ["a", "b", "c"], "score": [1.0, 2.0, 3.0]}
@@ -175,12 +180,14 @@ def missing_iterations_are_added(put: Put) -> None:
         ("s", 3, None, 0, 0.0, "u"),
     ]
     run = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id", "rank", "score", "tag"], orient="row")
+
     for first in (0, 1):
         here = gg.read_run(run, gaps="empty", first=first)
         there = gg.read_run(put(run), gaps="empty", first=first)
         key = ["query_id", "iteration", "doc_id"]
         assert_frame_equal(in_memory(there.frame).sort(key), here.frame.sort(key))
         assert_frame_equal(gg.ledger({"q": {"b": 2}}, there), gg.ledger({"q": {"b": 2}}, here))
+
     with pytest.raises(gg.InputError, match="below first=3"):
         gg.read_run(put(run), gaps="empty", first=3)
 
@@ -189,10 +196,10 @@ def queries_that_never_searched_are_known(put: Put) -> None:
     rows = [("q", 2, "a"), ("idle", None, "-"), ("q", 3, "b"), ("still", None, None), ("e", 2, None)]
     run = pl.DataFrame(rows, schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String}, orient="row")
     qrels = {name: {"a": 3} for name in ("q", "idle", "still", "e", "gone")}
-    found = gg.evaluate(qrels, put(run), "CG NumIter")
-    assert found.queries.never_searched.to_list() == ["idle", "still"]
-    assert found.queries.only_judged.to_list() == ["gone"]
-    assert in_memory(found.per_query.filter(measure="NumIter"))["value"].to_list() == [1, 0, 0, 2, 0]
+    scores = gg.evaluate(qrels, put(run), "CG NumIter")
+    assert scores.queries.never_searched.to_list() == ["idle", "still"]
+    assert scores.queries.only_judged.to_list() == ["gone"]
+    assert in_memory(scores.per_query.filter(measure="NumIter"))["value"].to_list() == [1, 0, 0, 2, 0]
     with pytest.raises(gg.InputError, match="says that query 'idle' never searched, but the query has other rows"):
         gg.read_run(put(pl.concat([run, run[1:2]])))
 
@@ -311,6 +318,7 @@ def only_small_tables_are_collected(put: Put, counting: Callable[[], Any] = coun
     given = put(run)
     qrels = {f"q{k}": {f"d{n}": n % 4 for n in range(40)} for k in range(QUERIES)}
     names_of_large_runs = [name.replace("per=20", f"per={DOCUMENTS * COPIES}") for name in NAMES]
+
     with no_notices(), counting() as handed, mock.patch.object(run_parts, "ROWS", BLOCK):
         gg.read_run(given, gaps="empty")
         gg.read_run(given, errors="skip")
@@ -322,6 +330,7 @@ def only_small_tables_are_collected(put: Put, counting: Callable[[], Any] = coun
         assert len(handed.readers) in (0, 2 * 5), "none of Spark"
         if not isinstance(given, pl.LazyFrame):  # ranked in memory
             rankings = [gg.flatten(given, order=order) for order in ORDERS]
+
     assert 0 < max(handed.tables) < run.height / 10
     assert all(height <= BLOCK for heights in handed.readers for height in heights)
     if not isinstance(given, pl.LazyFrame):

@@ -22,6 +22,7 @@ def make_files() -> dict[str, str]:
     ease = [0.05 + 0.45 * chance.random() ** 2 for _ in range(_QUERIES)]
     gains = [0.16 * chance.random() - 0.04 for _ in range(_QUERIES)]
     files = {"qrels.txt": "".join(_write_qrels())}
+
     for agent, share in (("old", 0.0), ("new", 1.0)):
         for number in range(1, _RUNS + 1):
             lines = (
@@ -30,6 +31,7 @@ def make_files() -> dict[str, str]:
                 for line in _write_query(f"{agent}.{number}", q + 1, max(0.02, ease[q] + share * gains[q]), chance)
             )
             files[f"{agent}.{number}.run"] = "".join(lines)
+
     return files
 
 

@@ -30,7 +30,7 @@ def make_files() -> dict[str, str]:
     files = {"qrels.txt": "".join(_write_qrels(labels))}
     for agent, searches in _AGENTS.items():
         files[f"{agent}.run"] = "".join(
-            line for q, of in enumerate(labels, 1) for line in _write_query(agent, q, of, searches, chance)
+            line for q, label in enumerate(labels, 1) for line in _write_query(agent, q, label, searches, chance)
         )
     files["costs.csv"] = "".join(_write_costs(files, random.Random(18)))
     return files
@@ -70,6 +70,7 @@ def _write_query(
     good = sum(label >= 2 for label in labels)
     seen: list[int] = []
     number = len(searches) - int(1.4 * chance.random())  # some queries stop before the last search
+
     for i, (finds, repeats) in enumerate(searches[:number], 1):
         here: list[int] = []
         while len(here) < _RESULTS:

@@ -36,6 +36,7 @@ def logs() -> dict[str, str]:
         found = [_find(chance, number, topic, 0.75) for _ in range(3 + int(3 * chance.random()))]
         name = str(uuid.uuid5(uuid.NAMESPACE_OID, topic))
         new.append({"id": name, "model": "claude", "messages": [*_blocks(question, topic, found)]})
+
     judged = [f"case-{k:02d} 0 {_doc(k, n)} {label}" for k in range(len(TOPICS)) for n, label in enumerate(LABELS)]
     return {
         "old.json": json.dumps(old, indent=1) + "\n",
@@ -83,6 +84,7 @@ def _blocks(question: str, topic: str, found: list[str]) -> Iterator[dict[str, A
             "content": [{"type": "text", "text": results}],
         }
         yield {"role": "user", "content": [answer]}
+
     yield {"role": "assistant", "content": [{"type": "text", "text": "This is what I found."}]}
 
 

@@ -36,6 +36,7 @@ def main(wanted: int, first_seed: int) -> int:
                 print("seed", seed, *one, flush=True)
         seed += 1
         print(f"seeds {first_seed}..{seed - 1}: {compared:,} values compared, {differences} differences", flush=True)
+
     return int(differences > 0)
 
 

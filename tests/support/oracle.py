@@ -83,6 +83,7 @@ def _of_query(query: str, rows: list[RunRow], gaps: str | None, first: int) -> l
         if len(words) > 1:
             raise ValueError(f"query {query}: column 2 holds {sorted(words)}")
         return [Iteration(first, _in_order(rows))]  # a classic run: its one search is the first, for labels too
+
     present = sorted(n for n in numbers if n is not None)
     if gaps == "empty":
         if present[0] < first:
@@ -91,6 +92,7 @@ def _of_query(query: str, rows: list[RunRow], gaps: str | None, first: int) -> l
             if after - before - 1 > LARGEST_GAP:
                 raise ValueError(f"query {query}: gap between {before} and {after}")
         present = list(range(first, present[-1] + 1))
+
     return [Iteration(n, _in_order([r for r in rows if whole_number(r.iteration) == n])) for n in present]
 
 
@@ -157,11 +159,13 @@ def count(
         for i in range(1, len(steps) + 1):
             ledger[query, i] = _line(steps, i, judged.get(query, {}), threshold)
     pools, all_good = {}, {}
+
     for query, documents in judged.items():
         best = [max(of_doc.values()) for of_doc in documents.values()]
         good = [label for label in best if label >= threshold]
         pools[query] = Pool(len(searched.get(query, [])), len(good), sum(good, Fraction(0)))
         all_good[query] = sorted(good, reverse=True)
+
     return Tables(ledger, pools, all_good)
 
 
@@ -257,6 +261,7 @@ def value(
         if at is None:
             raise ValueError(f"{name} needs @i")
         return _average(tables.at(query, at))
+
     last = pools.N if at is None else at
     rows = [tables.at(query, k) for k in range(1, last + 1)]
     if per is not None:
@@ -280,8 +285,8 @@ def _all_good(tables: Tables, query: str, pool: str) -> int:
     if pool == "judged":
         if wanted == 0:
             return 0
-        found = (k for k in range(1, n + 1) if sum(tables.at(query, j).GR for j in range(1, k + 1)) == wanted)
-        return min(found, default=CEILING)
+        ks = (k for k in range(1, n + 1) if sum(tables.at(query, j).GR for j in range(1, k + 1)) == wanted)
+        return min(ks, default=CEILING)
     if pool == "retrieved":
         return max((k for k in range(1, n + 1) if tables.at(query, k).GR), default=CEILING)
     raise ValueError(f"pool={pool!r}")
@@ -297,16 +302,16 @@ class Parsed(NamedTuple):
 
 def parse(measure: str) -> Parsed:
     """`SRE(rel=3)@5`, `IterationsForAllGoodResults(pool='retrieved')`."""
-    found = re.fullmatch(r"(\w+)(?:\(([^)]*)\))?(?:@([0-9]+))?", measure)
-    if found is None:
+    match = re.fullmatch(r"(\w+)(?:\(([^)]*)\))?(?:@([0-9]+))?", measure)
+    if match is None:
         raise ValueError(measure)
-    options = dict(part.strip().split("=") for part in found[2].split(",")) if found[2] else {}
-    rel = Fraction(float(options.pop("rel", "1" if found[1] in REL_1 else "2")))
+    options = dict(part.strip().split("=") for part in match[2].split(",")) if match[2] else {}
+    rel = Fraction(float(options.pop("rel", "1" if match[1] in REL_1 else "2")))
     pool = options.pop("pool", "judged").strip("'\"")
     per = options.pop("per", None)
     if options:
         raise ValueError(measure)
-    return Parsed(found[1], int(found[3]) if found[3] else None, rel, pool, int(per) if per else None)
+    return Parsed(match[1], int(match[3]) if match[3] else None, rel, pool, int(per) if per else None)
 
 
 def per_query(

@@ -58,15 +58,15 @@ def classic_labels(
     document that was not retrieved has the largest of its labels.
     """
     searched = iterations(run)
-    taken: dict[str, dict[str, Fraction]] = {}
+    values: dict[str, dict[str, Fraction]] = {}
     for query, documents in labels_of(qrels, labels).items():
-        taken[query] = {}
+        values[query] = {}
         for doc, of_doc in documents.items():
             first = next((step for step in searched.get(query, []) if doc in step.docs), None)
             label = max(of_doc.values()) if first is None else label_at(documents, doc, first.number)
             if label is not None:
-                taken[query][doc] = label
-    return taken
+                values[query][doc] = label
+    return values
 
 
 def differing_labels(qrels: Iterable[QrelRow]) -> int:

@@ -66,6 +66,7 @@ def _run_command(line: str, checkout: Path, *, must_succeed: bool = False) -> st
         done = subprocess.run(
             _GOODGAIN + command, shell=True, capture_output=True, text=True, cwd=checkout, env=environment
         )
+
     assert done.returncode == 0 or not must_succeed, f"{line}{done.stderr}"
     said = re.sub(r"goodgain=\S+ ir_measures=\S+", "goodgain=... ir_measures=...", done.stderr)
     printed = re.sub(r" +$", "", done.stdout + said, flags=re.MULTILINE)  # rich fills each line of a table
@@ -89,4 +90,5 @@ def run_python(text: str, kind: str, names: dict[str, Any]) -> str:
                 out.write(
                     "Traceback (most recent call last):\n  ...\n" + "".join(traceback.format_exception_only(error))
                 )
+
     return re.sub(r" +$", "", out.getvalue(), flags=re.MULTILINE)

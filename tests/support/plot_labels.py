@@ -26,8 +26,8 @@ def make_curve(systems: int, iterations: int, measure: str = "nCG") -> pl.DataFr
 
 def make_spend_curve(systems: int, spends: int, over: str = "tokens", factor: float = 1_234.5) -> pl.DataFrame:
     """A frame as `gg.curve(..., over=...)` returns it, without any run."""
-    of = make_curve(systems, spends).with_columns(over=pl.lit(over), spend=pl.col("iteration") * factor)
-    return of.drop("iteration")
+    curve = make_curve(systems, spends).with_columns(over=pl.lit(over), spend=pl.col("iteration") * factor)
+    return curve.drop("iteration")
 
 
 def make_ledger(iterations: int) -> pl.DataFrame:
@@ -50,6 +50,7 @@ def list_labels(figure: Figure) -> list[tuple[str, Bbox]]:
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
     of_ticks, shown = set(), []
+
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
             low, high = sorted(axis.get_view_interval())
@@ -57,6 +58,7 @@ def list_labels(figure: Figure) -> list[tuple[str, Bbox]]:
                 of_ticks |= {tick.label1, tick.label2}
                 if low <= tick.get_loc() <= high:
                     shown += [tick.label1, tick.label2]
+
     shown += [text for text in figure.findobj(Text) if text not in of_ticks]
     texts = [text for text in shown if isinstance(text, Text) and text.get_visible() and text.get_text().strip()]
     # Not the leader of a name at the end of a line.

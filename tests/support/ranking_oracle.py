@@ -123,8 +123,8 @@ def _f(q: Ranked, square: Fraction, results: int) -> Fraction:
 
 
 def _fallout(q: Ranked) -> Number:
-    wrong = [doc for doc, label in q.labels.items() if label < q.p["rel"]]
-    return _share(sum(doc in wrong for doc in q.cut), len(wrong))
+    docs = [doc for doc, label in q.labels.items() if label < q.p["rel"]]
+    return _share(sum(doc in docs for doc in q.cut), len(docs))
 
 
 def _residual(q: Ranked) -> Fraction:

@@ -90,6 +90,7 @@ def cube_test(
         return Cube(0, 0, 1)
     filled, counts = dict.fromkeys(subtopics, 0.0), dict.fromkeys(subtopics, 0)
     seen, speeds = set[str](), []
+
     for m, documents in enumerate(rounds, 1):
         for document in documents or ["no document"]:
             for doc, s, label in relevant:
@@ -98,6 +99,7 @@ def cube_test(
                     counts[s] += 1
             seen.add(document)
             speeds.append(sum(filled.values()) / len(subtopics) / height / m)
+
     reachable = 0.0
     for subtopic in subtopics:
         best = sorted((label for _, s, label in relevant if s == subtopic), reverse=True)[: 5 * number + 1]

@@ -48,8 +48,8 @@ def test_the_files_hold_what_oracle_and_ir_measures_give_now(folder: str) -> Non
     # ranx, which compiles for a minute, is held by the plain formula below.
     for run, orders in expected(FOLDER / folder, ("oracle", "ranking_oracle", "ir_measures")).items():
         for order, values in orders.items():
-            kept = {m: v for m, v in stored(folder)[run][order].items() if source(m) != "ranx"}
-            assert kept == pytest.approx(values, rel=1e-12, abs=1e-12)
+            vs = {m: v for m, v in stored(folder)[run][order].items() if source(m) != "ranx"}
+            assert vs == pytest.approx(values, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize("folder", ["exponential_gain", "linear_gain", "products"])
@@ -57,9 +57,9 @@ def test_the_numbers_of_ranx_are_the_plain_formula(folder: str) -> None:
     labels = {row.doc_id: row.relevance for row in read_qrels_text((FOLDER / folder / "qrels.txt").read_text())}
     for run, orders in stored(folder).items():
         docs = [row.doc_id for row in read_run_text((FOLDER / folder / run).read_text())]
-        found = {m: v for m, v in orders["seen"].items() if source(m) == "ranx"}
-        assert found
-        for measure, number in found.items():
+        vs = {m: v for m, v in orders["seen"].items() if source(m) == "ranx"}
+        assert vs
+        for measure, number in vs.items():
             name, cutoff = measure.split("@")
             label = [float(labels[doc or ""]) for doc in docs[: int(cutoff)]]
             gains = label if name == "dcg" else [2**gain - 1 for gain in label]
@@ -112,7 +112,7 @@ def test_good_gain_measures_do_not_depend_on_the_flattening_order() -> None:
         for orders in stored(folder).values():
             ours = [{m: v for m, v in values.items() if source(m) == "oracle"} for values in orders.values()]
             assert ours[0]
-            assert all(other == ours[0] for other in ours)
+            assert all(our == ours[0] for our in ours)
 
 
 def test_redundancy_alone_moves_only_what_counts_results() -> None:

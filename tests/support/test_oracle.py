@@ -99,10 +99,12 @@ def test_a_case_worked_by_hand(case: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match=case["error"]):
             [per_query(measure, run, qrels, **options) for measure in case.get("values", ["CG"])]
         return
+
     tables = count(run, qrels, **options)
     for i, line in case.get("ledger", {}).items():
         assert tables.ledger["q", int(i)] == Line(*line)
     assert tables.pools["q"] == Pool(*case.get("pool", tables.pools["q"]))
+
     for measure, number in case.get("values", {}).items():
         assert per_query(measure, run, qrels, **options) == {"q": Fraction(number)}
     for order, ranking in case.get("flattened", {}).items():
@@ -194,6 +196,7 @@ def test_a_seed_makes_the_same_case_and_the_seeds_cover_what_they_promise() -> N
     many = [make_case(Random(seed), Shape(by_iteration=seed % 2 == 0)) for seed in range(200)]
     tables = [count(case.run, case.qrels, labels=case.labels) for case in many]
     lines = [line for t in tables for line in t.ledger.values()]
+
     assert any(line.Dup and line.UR for line in lines)
     assert any(line.R == 0 for line in lines)
     assert any(line.Unjudged for line in lines)

@@ -32,8 +32,8 @@ _DRAWN = re.compile(
 
 
 def read_commands(folder: Path) -> dict[str, dict[str, list[str]]]:
-    found: dict[str, dict[str, list[str]]] = json.loads((folder / NAME).read_text("utf-8"))
-    return found
+    data: dict[str, dict[str, list[str]]] = json.loads((folder / NAME).read_text("utf-8"))
+    return data
 
 
 def run_whole(command: str, folder: Path) -> dict[str, list[str]]:

@@ -44,8 +44,8 @@ def test_the_command_writes_the_file_of_one_run_and_compares_another_with_it(tmp
     written = run_command("compare", QRELS, QUICK, *measures, "--write-baseline", path)
     assert written.returncode == 0 and f"written: {path}" in written.stderr and "qrels=ce3aefb9" in written.stderr
     assert gzip.decompress(path.read_bytes()) == kept.read_bytes()
-    listed = json.loads(kept.read_text(encoding="utf-8").partition("\n")[0])["measures"]
-    assert len(listed) == len({*listed}) > 2
+    data = json.loads(kept.read_text(encoding="utf-8").partition("\n")[0])["measures"]
+    assert len(data) == len({*data}) > 2
     new = "--baseline-file", path, "--require", "nCG@3>=baseline", "--write-baseline", tmp_path / "next.jsonl"
     done = run_command("compare", QRELS, LATE, *measures, *new, "-o", "csv")
     assert done.returncode == 3
@@ -123,6 +123,7 @@ def test_a_row_that_no_write_can_have_made_is_refused_with_its_number(tmp_path: 
     first, *rows = kept.read_text(encoding="utf-8").splitlines()
     path = tmp_path / "changed.jsonl"
     assert not _compare_with(path, [first, *rows])
+
     at = next(k for k, row in enumerate(rows) if '"nCG@3"' in row)
     appended = f"row {len(rows) + 2} "
     for wrong, place, sentence in (
@@ -134,11 +135,13 @@ def test_a_row_that_no_write_can_have_made_is_refused_with_its_number(tmp_path: 
     ):
         said = _compare_with(path, [first, *wrong])
         assert place in said and sentence in said, said
+
     for value in ("null", "1.5", "-0.1"):
         changed = json.loads(rows[at]) | {"value": json.loads(value)}
         said = _compare_with(path, [first, *rows[:at], json.dumps(changed), *rows[at + 1 :]])
         expected = "has no value of nCG@3" if value == "null" else f"has {value}, but nCG@3 ranges from 0 to 1"
         assert f"row {at + 2} " in said and expected in said, said
+
     assert "of 125 rows" in _compare_with(path, [first, *rows[:-1]])
 
 
@@ -171,12 +174,14 @@ def test_a_file_of_version_1_is_read_unless_it_has_evidence_recall(tmp_path: Pat
     quietly(QRELS, {"quick": QUICK, "late": LATE}, "nCG@3 EvidenceRecall@3").write_baseline(path)
     first, *rows = path.read_text(encoding="utf-8").splitlines()
     assert json.loads(first)["goodgain_baseline"] == 2
+
     old = first.replace('"goodgain_baseline": 2', '"goodgain_baseline": 1')
     said = _compare_with(path, [old, *rows])
     assert "version 1, and values of EvidenceRecall@3 have changed" in said and "Write it again" in said
     assert "SRR have changed since" in _compare_with(
         path, [old, *(row for row in rows if "Evidence" not in row)], "SRR"
     )
+
     kept = [row for row in rows if "EvidenceRecall" not in row]
     about = json.loads(old)
     about |= {"rows": len(kept), "measures": [name for name in about["measures"] if "Evidence" not in name]}

@@ -57,8 +57,8 @@ def make_qrels(random: Random, queries: list[str]) -> Labels:
 
 def label_in_every_way(qrels: Labels, *runs: pl.DataFrame) -> list[dict[str, float]]:
     """The labels of query q with each way to give 0, 1 and 3 to the results that have none."""
-    found = sorted({doc for run in runs for doc in run.filter(query_id="q").get_column("doc_id")})
-    unjudged = [doc for doc in found if doc not in qrels["q"]]
+    docs = sorted({doc for run in runs for doc in run.filter(query_id="q").get_column("doc_id")})
+    unjudged = [doc for doc in docs if doc not in qrels["q"]]
     ways = itertools.product((0, 1, 3), repeat=len(unjudged))
     return [qrels["q"] | dict(zip(unjudged, labels, strict=True)) for labels in ways]
 
@@ -140,7 +140,9 @@ def test_the_bounds_of_a_value_are_those_with_every_unjudged_result_labelled() -
         for query, doc in run.select("query_id", "doc_id").iter_rows():
             labelled[query].setdefault(doc, label)
         wanted = gg.evaluate(labelled, run, BOUNDED)
-        assert {name: of[end] for name, of in scores.bounds.items() if of} == pytest.approx(wanted.mean(), abs=1e-12)
+        assert {name: bound[end] for name, bound in scores.bounds.items() if bound} == pytest.approx(
+            wanted.mean(), abs=1e-12
+        )
         column = scores.per_query.get_column(("least", "most")[end]).to_list()
         assert column == pytest.approx(wanted.per_query.get_column("value").to_list(), abs=1e-12)
 
@@ -155,6 +157,7 @@ def test_bounds_are_the_same_on_engines_and_in_blocks(form: str, tmp_path: Path)
     run = run.with_columns(rank=pl.int_range(1, pl.len() + 1).over("query_id", "iteration"))
     wanted = gg.evaluate(qrels, run, BOUNDED, bounds=True).bounds
     source: Any = run.lazy()
+
     if form == "duckdb":
         connection = pytest.importorskip("duckdb").connect()
         connection.register("run", run.to_arrow())
@@ -163,10 +166,12 @@ def test_bounds_are_the_same_on_engines_and_in_blocks(form: str, tmp_path: Path)
         path = tmp_path / "agent.run"
         path.write_text("".join(f"{q} {i} {d} {r} {s} tag\n" for q, i, d, s, r in run.iter_rows()))
         source = in_blocks(path, block=200)
+
     other = gg.compare(qrels, {"a": source, "b": run}, "P@2 RR CG", bounds=True, resamples=9).pairs
     assert other.select("least", "most").rows() == [(0, 0)] * 3  # the same run: no label makes a difference
     found = gg.evaluate(qrels, source, BOUNDED, bounds=True).bounds
     assert found.keys() == wanted.keys()
+
     for name, bounds in found.items():
         assert bounds == pytest.approx(wanted[name], abs=1e-12), name
 

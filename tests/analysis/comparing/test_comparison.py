@@ -37,10 +37,10 @@ def quietly(*args: Any, **options: Any) -> Comparison:
 
 
 def row(comparison: Comparison, measure: str, system: str | None = None) -> dict[str, Any]:
-    found = comparison.pairs.filter(pl.col("measure") == measure)
+    rows = comparison.pairs.filter(pl.col("measure") == measure)
     if system is not None:
-        found = found.filter(pl.col("system") == system)
-    return found.row(0, named=True)
+        rows = rows.filter(pl.col("system") == system)
+    return rows.row(0, named=True)
 
 
 def many(queries: int = 60) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
@@ -48,12 +48,14 @@ def many(queries: int = 60) -> tuple[dict[str, Any], dict[str, pl.DataFrame]]:
     random = Random(5)
     labels = {f"q{q:03}": {f"d{k}": random.choice((0, 1, 2, 3)) for k in range(9)} for q in range(queries)}
     lean, wordy = [], []
+
     for query, docs in labels.items():
         names = random.sample(list(docs), 9)
         for k, doc in enumerate(names):
             lean.append((query, k // 3 + 1, doc))
             wordy.append((query, k // 3 + 1, doc))
         wordy += [(query, 2, doc) for doc in random.sample(names[:3], random.randint(1, 3))]
+
     schema = {"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String}
     rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
     rows_of = {"wordy": wordy, "lean": lean}
@@ -70,6 +72,7 @@ def test_a_run_against_itself_is_all_ties_with_p_1_on_every_measure(seed: int, t
     run = tmp_path / "a.run"
     found = quietly(tmp_path / "q.txt", {"one": run, "same": run, "again": run}, OURS + CLASSIC)
     assert found.pairs.height == 3 * len(OURS + CLASSIC)
+
     for pair in found.pairs.iter_rows(named=True):
         assert pair["difference"] == pair["effect"] == 0
         assert pair["low"] == pair["high"] and pair["low"] in (None, 0)  # None: too few queries
@@ -80,15 +83,15 @@ def test_a_run_against_itself_is_all_ties_with_p_1_on_every_measure(seed: int, t
 
 
 def test_less_redundancy_and_all_else_equal_is_better_on_srr() -> None:
-    found = compare(*many(), "SRR@3 CG@3 nDCG@10 NumGood@2 NumDup@3")
-    srr = row(found, "SRR@3")
+    comparison = compare(*many(), "SRR@3 CG@3 nDCG@10 NumGood@2 NumDup@3")
+    srr = row(comparison, "SRR@3")
     assert (srr["system"], srr["against"], srr["verdict"], srr["better"]) == ("lean", "wordy", "better", "down")
     assert srr["difference"] < srr["high"] < 0 and srr["effect"] < 0
     assert (srr["wins"], srr["ties"], srr["losses"]) == (60, 0, 0)
     assert srr["significant"] and srr["p_randomisation"] == 1 / 10_000
     for name in ("CG@3", "nDCG@10", "NumGood@2"):
-        assert row(found, name)["verdict"] == "equal" and row(found, name)["p_t"] == 1
-    assert row(found, "NumDup@3")["verdict"] == "better"
+        assert row(comparison, name)["verdict"] == "equal" and row(comparison, name)["p_t"] == 1
+    assert row(comparison, "NumDup@3")["verdict"] == "better"
 
 
 def test_the_other_way_round_it_is_worse() -> None:
@@ -134,12 +137,12 @@ def test_a_verdict_is_better_or_worse_only_where_the_difference_is_significant(
 
 def test_where_lower_is_better_the_verdict_turns_round() -> None:
     labels, runs = agents_that_differ(6, 0)
-    more = runs["new"].with_columns(doc_id=pl.lit("more"), score=pl.lit(0.5))
-    runs["new"] = pl.concat([runs["new"], more])
+    rows = runs["new"].with_columns(doc_id=pl.lit("more"), score=pl.lit(0.5))
+    runs["new"] = pl.concat([runs["new"], rows])
     with pytest.warns(GoodgainNotice, match="coverage is low"):
-        found = compare(labels, runs, "NumResults@1 NumGood@1")
-    assert row(found, "NumResults@1")["verdict"] == "worse" and row(found, "NumResults@1")["difference"] == 1
-    assert row(found, "NumGood@1")["verdict"] == "better"
+        comparison = compare(labels, runs, "NumResults@1 NumGood@1")
+    assert row(comparison, "NumResults@1")["verdict"] == "worse" and row(comparison, "NumResults@1")["difference"] == 1
+    assert row(comparison, "NumGood@1")["verdict"] == "better"
 
 
 def test_alpha_and_holms_correction_decide_the_verdict() -> None:
@@ -167,9 +170,9 @@ def test_differences_that_cancel_out_but_for_rounding_are_no_verdict() -> None:
 @pytest.mark.filterwarnings("ignore:thresholds differ")
 def test_means_are_those_of_evaluate() -> None:
     labels, runs = many()
-    found = compare(labels, runs, [*CLASSIC, "SRR@3", "RAG@2"])
+    comparison = compare(labels, runs, [*CLASSIC, "SRR@3", "RAG@2"])
     for name, run in runs.items():
-        means = dict(found.means.filter(pl.col("system") == name).select("measure", "mean").iter_rows())
+        means = dict(comparison.means.filter(pl.col("system") == name).select("measure", "mean").iter_rows())
         assert means == pytest.approx(gg.evaluate(labels, run, [*CLASSIC, "SRR@3", "RAG@2"]).mean(), abs=1e-12)
 
 
@@ -188,8 +191,8 @@ def test_holm_corrects_over_the_pairs_of_one_measure_only() -> None:
     labels, runs = many(20)
     alone = compare(labels, runs, "SRR@3")
     assert row(alone, "SRR@3")["p_t_holm"] == row(alone, "SRR@3")["p_t"]
-    more = compare(labels, runs, "SRR@3 SRE@3 NumDup@3")
-    assert row(more, "SRR@3") == row(alone, "SRR@3")
+    comparison = compare(labels, runs, "SRR@3 SRE@3 NumDup@3")
+    assert row(comparison, "SRR@3") == row(alone, "SRR@3")
     three = row(compare(labels, {**runs, "copy": runs["lean"]}, "SRR@3"), "SRR@3", "lean")
     assert three["p_randomisation_holm"] == pytest.approx(3 * three["p_randomisation"])
 
@@ -207,18 +210,22 @@ def test_stopping_early_wins_rates_at_its_own_end_and_the_comparison_says_so() -
     files = {name: EXAMPLES / "guideline" / f"{name}.run" for name in ("agent", "stopped_early")}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = compare(EXAMPLES / "guideline" / "qrels.txt", files, "SRR SRE RG CG", iterations=3)
-    *told, noise = found.notes
+        comparison = compare(EXAMPLES / "guideline" / "qrels.txt", files, "SRR SRE RG CG", iterations=3)
+    *told, noise = comparison.notes
     assert [str(warning.message) for warning in caught] == told
     assert noise.startswith("Each system has one run, so the noise of a rerun is unknown.")
-    assert any(note.startswith("SRR, SRE, RG, CG: the systems stop at different iterations") for note in found.notes)
+    assert any(
+        note.startswith("SRR, SRE, RG, CG: the systems stop at different iterations") for note in comparison.notes
+    )
+
     for name in ("SRR", "SRE", "RG"):
-        assert row(found, name)["wins"] == 1
-    assert row(found, "CG")["losses"] == row(found, "RG@3")["losses"] == 1
-    assert row(found, "SRR@3")["wins"] == 1  # it keeps its value at N
+        assert row(comparison, name)["wins"] == 1
+    assert row(comparison, "CG")["losses"] == row(comparison, "RG@3")["losses"] == 1
+    assert row(comparison, "SRR@3")["wins"] == 1  # it keeps its value at N
+
     said = "Before iteration 3 stopped_early stopped in 1 query, while another system searched on."
-    assert any(note.startswith(said) for note in found.notes)
-    assert row(found, "SRR")["more_iterations"] == -1
+    assert any(note.startswith(said) for note in comparison.notes)
+    assert row(comparison, "SRR")["more_iterations"] == -1
 
 
 def test_a_query_that_a_run_lacks_counts_as_having_no_results_and_is_reported() -> None:
@@ -228,10 +235,10 @@ def test_a_query_that_a_run_lacks_counts_as_having_no_results_and_is_reported() 
     found = quietly(labels, {"wordy": extra, "short": short}, "CG@3 SRR@3")
     assert row(found, "CG@3")["queries"] == 20 and row(found, "CG@3")["losses"] == 1
     assert found.systems.select("absent_from_run", "without_judgments").rows() == [(0, 1), (1, 0)]
-    told = " ".join(found.notes)
-    assert "1 query is absent from short, whose run has no row of it: q000 (counted as having no results)." in told
-    assert "judged; the others are left out (wordy 1)." in told
-    assert "SRR@3 leaves out 1 query where a system has no results by iteration 3 (short 1)." in told
+    joined = " ".join(found.notes)
+    assert "1 query is absent from short, whose run has no row of it: q000 (counted as having no results)." in joined
+    assert "judged; the others are left out (wordy 1)." in joined
+    assert "SRR@3 leaves out 1 query where a system has no results by iteration 3 (short 1)." in joined
 
 
 def test_a_query_without_a_value_for_one_system_is_left_out_for_all_and_reported() -> None:
@@ -256,8 +263,8 @@ def test_low_coverage_stands_beside_the_p_value() -> None:
     labels, runs = many(20)
     few = {query: dict(list(docs.items())[:5]) for query, docs in labels.items()}
     with pytest.warns(GoodgainNotice, match=r"wordy, lean: coverage is low: 0\.56 of the 180 "):
-        found = compare(few, runs, "SRR@3")
-    assert row(found, "SRR@3")["low_coverage"]
+        comparison = compare(few, runs, "SRR@3")
+    assert row(comparison, "SRR@3")["low_coverage"]
     assert not row(compare(labels, runs, "SRR@3"), "SRR@3")["low_coverage"]
 
 

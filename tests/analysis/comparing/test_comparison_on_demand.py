@@ -28,11 +28,11 @@ def test_groups_and_correlations_are_tested_when_they_are_asked_for(monkeypatch:
 
     count(comparison_question, "compare_pairs")
     count(comparison_frames, "correlate")
-    found = gg.compare(QRELS, SYSTEMS, "nCG@6 SRR@6", groups=GROUPS, outcomes=OUTCOMES)
+    comparison = gg.compare(QRELS, SYSTEMS, "nCG@6 SRR@6", groups=GROUPS, outcomes=OUTCOMES)
     assert made == ["compare_pairs"]
-    assert found.groups is not None and found.correlations is not None
-    assert found.groups.get_column("group").n_unique() == len(made) - 2  # pairs, one for each group, correlations
-    assert found.groups is found.groups and len(made) == 2 + found.groups.get_column("group").n_unique()
+    assert comparison.groups is not None and comparison.correlations is not None
+    assert comparison.groups.get_column("group").n_unique() == len(made) - 2  # pairs, one for each group, correlations
+    assert comparison.groups is comparison.groups and len(made) == 2 + comparison.groups.get_column("group").n_unique()
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,17 @@ def test_runs_that_were_scored_once_serve_comparisons_with_other_options(
     x = gg.Experiment(QRELS, SYSTEMS)
     x.compare("nCG@6 nDCG@10")
     of_experiment = {name: options[name] for name in options if name in ("alpha", "seed")}
-    found = x.with_(**of_experiment).compare(
+    comparison = x.with_(**of_experiment).compare(
         "nCG@6 nDCG@10", **{name: value for name, value in options.items() if name not in of_experiment}
     )
     assert len(scored) == len(SYSTEMS)
+
     monkeypatch.undo()
     wanted = gg.compare(QRELS, SYSTEMS, "nCG@6 nDCG@10", **options)
-    assert found.signature == wanted.signature and found.notes == wanted.notes
+    assert comparison.signature == wanted.signature and comparison.notes == wanted.notes
+
     for name in ("pairs", "means", "groups", "detectable", "noise"):
-        one, other = getattr(found, name), getattr(wanted, name)
+        one, other = getattr(comparison, name), getattr(wanted, name)
         assert (one is None) == (other is None)
         if one is not None:
             assert_frame_equal(one, other, check_exact=True)

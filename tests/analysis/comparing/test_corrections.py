@@ -61,8 +61,8 @@ def step_down_by_counting(rows: list[list[int]]) -> list[float]:
 @given(st.lists(st.lists(st.integers(-3, 4), min_size=6, max_size=6), min_size=1, max_size=4))
 @settings(max_examples=how_many(10, full=60), deadline=None)
 def test_p_over_measures_is_the_share_of_signs_whose_largest_statistic_reaches_as_far(rows: list[list[int]]) -> None:
-    found = run_largest_statistic_test(np.array(rows, dtype=float) / 10)
-    assert found.p == pytest.approx(step_down_by_counting(rows), abs=1e-12)
+    test = run_largest_statistic_test(np.array(rows, dtype=float) / 10)
+    assert test.p == pytest.approx(step_down_by_counting(rows), abs=1e-12)
 
 
 def ranges_by_counting(values: np.ndarray) -> list[float]:
@@ -82,12 +82,12 @@ def test_the_randomised_tukey_test_is_that_of_all_permutations(queries: list[lis
     values = np.array(queries, dtype=float).T
     pairs = [*combinations(range(3), 2)]
     ranges = ranges_by_counting(values)
-    found = run_randomised_tukey_test(values / 10, pairs, alpha=0.2)
+    test = run_randomised_tukey_test(values / 10, pairs, alpha=0.2)
     gaps = [abs(values[a].sum() - values[b].sum()) for a, b in pairs]
-    assert found.p == pytest.approx([sum(r >= gap for r in ranges) / len(ranges) for gap in gaps], abs=1e-12)
+    assert test.p == pytest.approx([sum(r >= gap for r in ranges) / len(ranges) for gap in gaps], abs=1e-12)
     # An interval ends where the test begins to reject: at the largest range that more than alpha of the ways reach.
     wanted = max(r for r in ranges if sum(other >= r for other in ranges) > 0.2 * len(ranges)) / len(queries) / 10
-    assert found.half == pytest.approx([wanted] * 3, abs=1e-12)
+    assert test.half == pytest.approx([wanted] * 3, abs=1e-12)
 
 
 def test_drawn_permutations_give_the_exact_p_but_for_chance() -> None:
@@ -111,6 +111,7 @@ def test_0_is_in_the_interval_exactly_if_the_pair_is_not_significant(options: di
     pairs = found.pairs if found.groups is None else pl.concat([found.pairs, found.groups], how="diagonal")
     tested = pairs.drop_nulls("p_corrected")
     assert {*tested["significant"]} == {True, False}
+
     for pair in tested.iter_rows(named=True):
         assert pair["significant"] == (pair["p_corrected"] <= alpha)
         if pair["low"] is None:
@@ -142,9 +143,9 @@ def test_equal_measures_are_corrected_once() -> None:
 def test_tukeys_test_is_over_the_queries_that_all_systems_have() -> None:
     values = draw_worlds(5, 3, 20, 2)["w4"]
     values[2, :5] = np.nan
-    found = compare_values({"w": values}, correction="tukey").pairs.filter(measure="w")
-    assert found["queries"].to_list() == [15] * 3 and found["level"].to_list() == [0.95] * 3
-    half = found["high"] - found["difference"]
+    rows = compare_values({"w": values}, correction="tukey").pairs.filter(measure="w")
+    assert rows["queries"].to_list() == [15] * 3 and rows["level"].to_list() == [0.95] * 3
+    half = rows["high"] - rows["difference"]
     assert half.to_numpy() == pytest.approx(np.full(3, half[0])) and half[0] > 0
 
 

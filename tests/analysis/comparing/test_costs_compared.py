@@ -95,6 +95,7 @@ def test_compare_takes_costs_on_the_command_line(tmp_path: Path) -> None:
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
+
     verdicts = {line.split(",")[0]: line for line in done.stdout.splitlines()}
     assert "better" in verdicts["Tokens"] and "equal" in verdicts["nCG"]
 

@@ -104,6 +104,7 @@ def make_tables(seed: int) -> tuple[list[tuple[str, str, float | None]], dict[tu
     ]
     labels.append(("q0", "judged", 1.0))
     tables: dict[tuple[str, str], Rows] = {}
+
     for system in ("a", "b")[: chance.randint(1, 2)]:
         records_opens, records_answers = chance.random() < 0.85, chance.random() < 0.85
         for query in [*queries, "unjudged query"]:
@@ -123,6 +124,7 @@ def make_tables(seed: int) -> tuple[list[tuple[str, str, float | None]], dict[tu
             unknown = {} if records_opens else dict.fromkeys(("opens", "failed_opens"))
             nothing = use("-", query_id=query, system=system, cited=False if answered else None) | unknown
             tables[query, system] = rows or [nothing]
+
     return labels, tables, chance.choice([1, 2, 3])
 
 
@@ -142,8 +144,9 @@ def test_a_thousand_random_tables_have_the_numbers_of_brute_force(block: int) ->
         )
         rows = [row for of in tables.values() for row in of]
         random.Random(seed).shuffle(rows)
-        found = gg.funnel(qrels, table(rows), rel=rel)
+        funnel = gg.funnel(qrels, table(rows), rel=rel)
         judged = {query for query, _, label in labels if label is not None}
+
         for system in {system for _, system in tables}:
             of_system = [
                 row for (_, name), of in tables.items() if name == system for row in of if row["query_id"] in judged
@@ -156,12 +159,12 @@ def test_a_thousand_random_tables_have_the_numbers_of_brute_force(block: int) ->
                                  for name, known in (("opens", any_opens), ("cited", any_answer)))  # fmt: skip
                 of_query = {name: label for of, name, label in labels if of == query}
                 numbers[query] = count(of_query, own, rel, opens=opens, answer=answer)
-            for row in found.per_query.filter(system=system).iter_rows(named=True):
+            for row in funnel.per_query.filter(system=system).iter_rows(named=True):
                 expected = numbers[row["query_id"]]
                 assert {name: row[name] for name in FUNNEL} == {
                     name: pytest.approx(expected[name]) for name in FUNNEL
                 }, seed
-            (of_all,) = found.frame.filter(system=system).to_dicts()
+            (of_all,) = funnel.frame.filter(system=system).to_dicts()
             sums = [sum(of[name] or 0 for of in numbers.values()) for name in ("opens", "good_opened")]
             expected = {name: mean([of[name] for of in numbers.values()]) for name in FUNNEL}
             expected["opens_per_good"] = sums[0] / sums[1] if sums[1] else None
@@ -231,11 +234,11 @@ def count_citations(folder: Path, answers: dict[str, tuple[list[str], str, str]]
 @pytest.mark.filterwarnings("ignore:browsecomp_plus does not record:goodgain.GoodgainNotice")
 def test_the_citation_figures_of_browsecomp_plus_are_ours_divided_by_coverage(tmp_path: Path) -> None:
     answers = ANSWERS | {"1": (["11", "12", "13", "14"], "11", ANSWERS["1"][2])}
-    found = count_citations(tmp_path, answers)
+    citations = count_citations(tmp_path, answers)
     coverage, precision, recall = print_citations({query: run[2] for query, run in answers.items()}, EVIDENCE)
-    assert found["citation_coverage"] == pytest.approx(coverage) == 4 / 5
-    assert found["citation_precision"] / found["citation_coverage"] == pytest.approx(precision)
-    assert found["citation_recall"] / found["citation_coverage"] == pytest.approx(recall)
+    assert citations["citation_coverage"] == pytest.approx(coverage) == 4 / 5
+    assert citations["citation_precision"] / citations["citation_coverage"] == pytest.approx(precision)
+    assert citations["citation_recall"] / citations["citation_coverage"] == pytest.approx(recall)
 
 
 @pytest.mark.filterwarnings("ignore:browsecomp_plus does not record:goodgain.GoodgainNotice")
@@ -243,16 +246,17 @@ def test_the_rest_of_the_difference_to_browsecomp_plus_is_numbers_in_brackets_th
     tmp_path: Path,
 ) -> None:
     answers = ANSWERS | {"3": (["31", "32"], "31", "In [2019] nobody knew.")}
-    found = count_citations(tmp_path, answers)
+    citations = count_citations(tmp_path, answers)
     met = {query: {*run[0], run[1]} for query, run in answers.items()}
     kept = {
-        query: re.sub(r"\d+", lambda found, query=query: found[0] if found[0] in met[query] else "", run[2])  # type: ignore[misc]
+        query: re.sub(r"\d+", lambda citations, query=query: citations[0] if citations[0] in met[query] else "", run[2])  # type: ignore[misc]
         for query, run in answers.items()
     }
     coverage, precision, recall = print_citations(kept, EVIDENCE)  # without [14] and [2019]
-    assert (found["citation_coverage"], coverage) == (4 / 5, 4 / 5)
-    assert found["citation_precision"] / coverage == pytest.approx(precision)
-    assert found["citation_recall"] / coverage == pytest.approx(recall)
+    assert (citations["citation_coverage"], coverage) == (4 / 5, 4 / 5)
+    assert citations["citation_precision"] / coverage == pytest.approx(precision)
+    assert citations["citation_recall"] / coverage == pytest.approx(recall)
+
     with_all = print_citations({query: run[2] for query, run in answers.items()}, EVIDENCE)
     assert with_all[0] == 1.0 and with_all[2] != pytest.approx(recall)
 
@@ -273,10 +277,10 @@ def test_a_funnel_has_the_numbers_and_notices_of_the_case(case: dict[str, Any]) 
         return
     said: list[GoodgainNotice] = []
     with collect_notices(said.append):
-        found = gg.funnel(case["qrels"], table(rows), **case.get("options", {}))
+        funnel = gg.funnel(case["qrels"], table(rows), **case.get("options", {}))
     assert all(text in str(one) for text, one in zip(case.get("notices", []), said, strict=True))
-    assert found.frame.select([*case["frame"]]).row(0, named=True) == case["frame"]
-    assert found.per_query.height == case.get("rows", found.per_query.height)
+    assert funnel.frame.select([*case["frame"]]).row(0, named=True) == case["frame"]
+    assert funnel.per_query.height == case.get("rows", funnel.per_query.height)
 
 
 # Input
@@ -312,10 +316,12 @@ def test_the_funnel_is_compared_as_outcomes_with_its_own_directions(tmp_path: Pa
     better = dict(compared.pairs.select("measure", "better").iter_rows())
     assert {name: better.get(name) for name in FUNNEL} == FUNNEL | {"opens_per_good": None}
     assert "opens_per_good" not in better
+
     differences = dict(compared.pairs.select("measure", "difference").iter_rows())
     assert differences["lost_uncited"] == pytest.approx(2 / 3) and differences["good_opened"] == pytest.approx(4 / 3)
     done = run_command("funnel", QRELS, USES_FILE, "-q", "-o", tmp_path / "per_query.csv")
     assert done.returncode == 0 and pl.read_csv(tmp_path / "per_query.csv").height == 6
+
     shown = run_command(
         "compare", QRELS, *runs.values(), "-m", "CG", "--outcomes", tmp_path / "per_query.csv", "-o", "csv"
     )
@@ -346,31 +352,35 @@ def test_explain_says_of_lost_documents_where_they_were_lost(tmp_path: Path) -> 
     assert ("q1", "d1", "returned at 1, never opened", "returned at 1, opened after 1, cited") in rows
     assert ("q1", "d3", "never returned", "returned at 2, opened after 2, not cited") in rows
     assert ("q3", "f1", "returned at 1, every open failed", "returned at 1, opened after 1, cited") in rows
+
     said = str(explained)
     assert "agent: 3 good documents returned and not opened: q1 d1 (returned at 1, never opened)" in said
     assert "careful: 2 good documents opened and not cited: q1 d3 (returned at 2, opened after 2, not cited)" in said
+
     highest = {"q1": {"d1": 3, "d2": 2, "d3": 2}, "q2": {"e1": 3, "e2": 2}, "q3": {"f1": 4, "f2": 2}}
     by_label = str(gg.explain(highest, runs["agent"], runs["careful"], uses=USES_FILE))
     assert "agent: 3 good documents returned and not opened: q3 f1 (" in by_label, "the highest label first"
+
     side_by_side = explained.to_text(query="q1")
     assert "| d3 | never returned | returned at 2, opened after 2, not cited |" in side_by_side
     plain = gg.explain(QRELS, runs["agent"], runs["careful"])
     assert plain.documents.select("use_base", "use_new").null_count().row(0) == (plain.documents.height,) * 2
     assert "opened" not in str(plain)
-    shown = run_command("explain", QRELS, runs["agent"], runs["careful"], "--uses", USES_FILE)
-    assert "returned at 1, never opened" in shown.stdout
+
+    done = run_command("explain", QRELS, runs["agent"], runs["careful"], "--uses", USES_FILE)
+    assert "returned at 1, never opened" in done.stdout
     with pytest.raises(InputError, match=r"uses= has no rows of the system careful, but has rows of agent\. Rename"):
         gg.explain(QRELS, runs["agent"], runs["careful"], uses=pl.read_ndjson(USES_FILE).filter(system="agent"))
 
 
 def test_the_plot_has_three_bars_a_system_with_their_shares(tmp_path: Path) -> None:
-    found = gg.funnel(QRELS, USES_FILE)
-    ax = plots.funnel(found)
-    good, other = ([float(bar.get_height()) for bar in of] for of in ax.containers)  # type: ignore[attr-defined]  # bars
+    funnel = gg.funnel(QRELS, USES_FILE)
+    ax = plots.funnel(funnel)
+    good, other = ([float(bar.get_height()) for bar in container] for container in ax.containers)  # type: ignore[attr-defined]  # bars
     assert good == pytest.approx([5 / 3, 2 / 3, 2 / 3, 7 / 3, 2, 4 / 3])
     assert [sum(pair) for pair in zip(good, other, strict=True)] == pytest.approx([3, 5 / 3, 4 / 3, 8 / 3, 2, 4 / 3])
     assert [text.get_text() for text in ax.texts] == ["56%", "40%", "50%", "88%", "100%", "100%"]
-    data = plot_data.prepare_funnel(found)
+    data = plot_data.prepare_funnel(funnel)
     assert data.columns == ["system", "stage", "good", "other", "share"]
     assert data.get_column("stage").to_list() == ["returned", "opened", "cited"] * 2
     done = run_command("funnel", QRELS, USES_FILE, "--plot", tmp_path / "funnel.svg")
@@ -403,18 +413,20 @@ def test_blanks_in_ids_are_found_in_text_that_writes_them_as_percent_signs(tmp_p
     run, uses, results = tmp_path / "s.run", tmp_path / "uses.jsonl", tmp_path / "results.jsonl"
     run_command("convert", tmp_path / "log.jsonl", "-o", run, "--uses", uses, "--results", results)
     assert "my%20q 1 New%20York 2" in run.read_text()
+
     qrels = tmp_path / "qrels.txt"
     qrels.write_text("my%20q 0 Oslo 2\nmy%20q 0 New%20York 2\n")
     with no_notices():
-        found = gg.funnel(qrels, uses)
-    assert found.frame.select("evidence_recall", "good_opened", "good_cited").row(0) == (1.0, 1.0, 1.0)
+        funnel = gg.funnel(qrels, uses)
+    assert funnel.frame.select("evidence_recall", "good_opened", "good_cited").row(0) == (1.0, 1.0, 1.0)
+
     other = tmp_path / "other.run"
     other.write_text("my%20q 1 Oslo 1 1 other\n")
     explained = gg.explain(qrels, other, run, results=[results, results], uses=pl.concat([
         pl.read_ndjson(uses), pl.read_ndjson(uses).with_columns(system=pl.lit("other"))
     ]))  # fmt: skip
-    shown = explained.documents.filter(doc_id="New%20York").select("use_new", "title").row(0)
-    assert shown == ("returned at 1, opened after 1, cited", "The Big Apple")
+    row = explained.documents.filter(doc_id="New%20York").select("use_new", "title").row(0)
+    assert row == ("returned at 1, opened after 1, cited", "The Big Apple")
     assert explained.iterations.filter(system="s").get_column("query_text").to_list() == ["x"]
 
 
@@ -430,6 +442,7 @@ def test_uses_of_replicates_are_chosen_by_the_name_of_the_run_and_never_mixed(tm
     explained = gg.explain(qrels, tmp_path / "old.2.run", new, uses=table(rows))
     said = dict(explained.documents.select("doc_id", "use_base").iter_rows())
     assert said == {"a": "never returned", "b": "returned at 1, opened after 1, not cited"}
+
     (tmp_path / "old.2.run").rename(tmp_path / "old.run")
     with pytest.raises(InputError, match=r"uses= has 2 replicates of old\. Name the run after one of them: old\.1\."):
         gg.explain(qrels, tmp_path / "old.run", new, uses=table(rows))
@@ -445,17 +458,19 @@ def test_opens_per_good_is_a_ratio_of_sums_and_not_compared_query_by_query(tmp_p
         use(doc_id, query_id=query_id, system=name, returned_at=1, opened_at=1, opens=opens, cited=True)
         for name, queries in opened.items() for query_id, documents in queries.items() for doc_id, opens in documents.items()
     ])  # fmt: skip
-    found = gg.funnel(qrels, uses)
-    assert found.frame.get_column("opens_per_good").to_list() == [12 / 2, 5 / 3]
+    funnel = gg.funnel(qrels, uses)
+    assert funnel.frame.get_column("opens_per_good").to_list() == [12 / 2, 5 / 3]
+
     runs = {name: {query_id: {"a": 1.0} for query_id in qrels} for name in opened}
     with pytest.warns(GoodgainNotice, match="opens_per_good is a ratio of sums over queries and cannot be compared"):
-        compared = gg.compare(qrels, runs, "RR", outcomes=found.per_query, baseline="A")
+        compared = gg.compare(qrels, runs, "RR", outcomes=funnel.per_query, baseline="A")
     assert "opens_per_good" not in compared.pairs.get_column("measure")
     with pytest.raises(
         InputError, match=r"opens_per_good cannot be compared query by query\. Require opening_precision"
     ):
         gg.check(compared, "opens_per_good<=baseline")
-    alone = found.per_query.select("query_id", "system", "opens_per_good")
+
+    alone = funnel.per_query.select("query_id", "system", "opens_per_good")
     with pytest.raises(
         InputError, match=r"opens_per_good is a ratio of sums .*\. gg\.funnel computes it for each system"
     ):

@@ -80,25 +80,30 @@ def test_an_error_in_a_line_says_where_and_what_was_expected(text: str, error: s
 
 def test_a_line_with_a_margin_is_tested_against_the_shifted_baseline() -> None:
     labels, runs = many()
-    found = compare(labels, runs, "SRR@3", baseline="wordy")
-    means = dict(found.means.select("system", "mean").iter_rows())
+    comparison = compare(labels, runs, "SRR@3", baseline="wordy")
+    means = dict(comparison.means.select("system", "mean").iter_rows())
+
     for text, bound in (
         ("SRR@3<=baseline-0.05", means["wordy"] - 0.05),
         ("SRR@3<=baseline*0.5", means["wordy"] * 0.5),
         ("SRR@3<=baseline+1", means["wordy"] + 1),
     ):
-        (outcome,) = check_requirements(found, [text])
+        (outcome,) = check_requirements(comparison, [text])
         assert outcome.bound == pytest.approx(bound)
         assert outcome.baseline == means["wordy"] and outcome.holds and outcome.p == 1 / 10_000
         assert f"the bound {bound:.4f} (baseline {means['wordy']:.4f})" in str(outcome)
-    (exact,) = check_requirements(found, ["SRR@3<=baseline"])
-    assert exact.p == found.pairs.item(0, "p_randomisation_holm")
+
+    (exact,) = check_requirements(comparison, ["SRR@3<=baseline"])
+    assert exact.p == comparison.pairs.item(0, "p_randomisation_holm")
 
 
 def test_a_significant_line_fails_only_where_the_loss_is_significant() -> None:
     labels, runs = many()
-    found = compare(labels, runs, "SRR@3", baseline="lean")
-    assert [one.holds for one in check_requirements(found, ["SRR@3<=baseline", "SRR@3<=baseline significant"])] == [
+    comparison = compare(labels, runs, "SRR@3", baseline="lean")
+    assert [
+        requirement.holds
+        for requirement in check_requirements(comparison, ["SRR@3<=baseline", "SRR@3<=baseline significant"])
+    ] == [
         False,
         False,
     ]
@@ -112,12 +117,13 @@ def test_scores_of_single_runs_are_checked_against_numbers() -> None:
     labels, runs = many()
     scores = {name: gg.evaluate(labels, run, "SRR@3 CG") for name, run in runs.items()}
     outcomes = check_requirements(scores, ["SRR@3<=0.1", "SRR@3<=0.1 significant", "CG>=1"])
-    assert [(one.system, one.holds) for one in outcomes[:4]] == [
+    assert [(outcome.system, outcome.holds) for outcome in outcomes[:4]] == [
         ("wordy", False),
         ("lean", True),
         ("wordy", False),
         ("lean", True),
     ]
+
     values = scores["wordy"].per_query.filter(measure="SRR@3")["value"].to_numpy()
     assert outcomes[0].p == pytest.approx(stats.ttest_1samp(values, 0.1).pvalue)
     (alone,) = check_requirements(scores["lean"], ["CG>=1"])
@@ -158,6 +164,7 @@ def test_a_line_has_the_rel_and_the_outcomes_of_what_it_checks() -> None:
     assert found_of == [(1.0, 0.5, 0.03125), (1.0, 0.0, 0.03125), (1.0, None, 1.0)]
     with pytest.raises(gg.InputError, match="nCG was not computed"):
         gg.check(found, "nCG(rel=2)>=0.1")
+
     alone = check_requirements(
         {"half": gg.evaluate(labels, half, "nCG", rel=1), "whole": found.scores["whole"]}, ["nCG>=0.5"]
     )

@@ -63,8 +63,8 @@ def test_no_value_of_a_user_is_put_into_a_script() -> None:
     assert ACTION["runs"]["using"] == "composite"
     scripts = {name: step for name, step in STEPS.items() if "uses" not in step}
     assert [name for name, step in scripts.items() if "${{" in step["run"]] == []
-    given = {value for step in STEPS.values() for value in step.get("env", {}).values()}
-    assert {f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"].keys() - {"comment"}} <= given
+    values = {value for step in STEPS.values() for value in step.get("env", {}).values()}
+    assert {f"${{{{ inputs.{name} }}}}" for name in ACTION["inputs"].keys() - {"comment"}} <= values
     assert all(step["shell"] == "bash" for step in scripts.values())
 
 
@@ -126,14 +126,17 @@ def test_the_environment_is_made_once_for_an_interpreter_and_a_version(runner: P
     keep = STEPS["Keep the environment"]
     assert keep["with"] == {"path": "${{ runner.temp }}/goodgain", "key": "${{ steps.environment.outputs.key }}"}
     assert keep["uses"].startswith("actions/cache@")
+
     for _ in range(2):
         assert run_step(STEPS_BY_ID["environment"], runner, RUNNER_OS="Linux", RUNNER_ARCH="X64").returncode == 0
     first, second = (runner / "output").read_text().splitlines()
     assert first == second and first.startswith("key=goodgain-Linux-X64-")
+
     (runner / "calls").unlink()
     assert run_step("Install", runner).returncode == 0 and not (runner / "calls").exists()
     (runner / "goodgain" / "bin" / "goodgain").unlink()
     assert run_step("Install", runner).returncode == 0
+
     made, installed = (line.split() for line in (runner / "calls").read_text().splitlines())
     assert made == ["python", "-m", "venv", f"{runner}/goodgain"]
     assert installed == ["python", "-m", "pip", "install", "--quiet", str(ROOT)]
@@ -166,6 +169,7 @@ def test_the_comment_has_the_questions_searches_and_costs_that_the_action_is_giv
     Path(paths["COSTS"]).write_text("\n".join(["query_id,system,input_tokens,calls", *costs]))
     given = {"QRELS": "qrels.txt", "RUNS": "main=quick.run\nlate.run\n", "REQUIRE": "CG@3>=1", "BASELINE": "main"}
     assert run_step("Compare", runner, **given, **paths).returncode == 0
+
     comment = (runner / "goodgain.md").read_text()
     assert "| who wrote q06 |" in comment and "| 1 | late | late search |" in comment
     assert "| main | GainPerCall |" in comment

@@ -45,8 +45,8 @@ def test_holm_corrects_over_groups_and_the_verdict_follows() -> None:
     frame = pl.concat([pl.DataFrame(groups), pl.DataFrame(more)])
     found = quietly(labels, runs, "SRE@1", groups=frame).groups
     assert found is not None
-    shown = found.sort("group").select("p_randomisation", "p_randomisation_holm", "verdict").rows()
-    assert shown == [(2 / 2**7, 4 / 2**7, "better"), (2 / 2**6, 2 / 2**6, "better")]
+    rows = found.sort("group").select("p_randomisation", "p_randomisation_holm", "verdict").rows()
+    assert rows == [(2 / 2**7, 4 / 2**7, "better"), (2 / 2**6, 2 / 2**6, "better")]
     three = pl.concat([frame, pl.DataFrame({"query_id": [*labels][:6], "group": ["six again"] * 6})])
     many_groups = quietly(labels, runs, "SRE@1", groups=three).groups
     assert many_groups is not None and many_groups["verdict"].to_list() == ["better", "unclear", "unclear"]
@@ -57,18 +57,18 @@ def test_scores_by_group_are_means_over_its_queries_and_sums_for_counts() -> Non
     assert scores.by_group is not None
     values = scores.per_query.join(GROUPS, on="query_id")
     for group, measure, queries, value in scores.by_group.iter_rows():
-        of = values.filter(group=group, measure=measure)["value"]
-        assert queries == len(of) and value == pytest.approx(of.sum() if measure == "NumRet" else of.mean())
+        rows = values.filter(group=group, measure=measure)["value"]
+        assert queries == len(rows) and value == pytest.approx(rows.sum() if measure == "NumRet" else rows.mean())
     assert scores.by_group["value"][1] + scores.by_group["value"][3] == scores["NumRet"]
     assert gg.evaluate(*FILES[:2], "nCG@3").by_group is None
 
 
 def test_scores_by_group_of_several_systems_are_those_of_each() -> None:
-    several = gg.Experiment(FILES[0], RUNS).evaluate("nCG@3 NumRet", groups=GROUPS)
-    assert several.by_group is not None
+    scores = gg.Experiment(FILES[0], RUNS).evaluate("nCG@3 NumRet", groups=GROUPS)
+    assert scores.by_group is not None
     for name, run in RUNS.items():
         alone = gg.evaluate(FILES[0], run, "nCG@3 NumRet", groups=GROUPS).by_group
-        assert alone is not None and several.by_group.filter(system=name).drop("system").equals(alone)
+        assert alone is not None and scores.by_group.filter(system=name).drop("system").equals(alone)
     assert gg.Experiment(FILES[0], RUNS).evaluate("nCG@3").by_group is None
 
 
@@ -140,5 +140,5 @@ def test_an_outcome_that_is_not_a_number_is_one_sentence(value: Any, shown: str)
 
 def test_outcomes_without_any_value_may_have_any_type() -> None:
     empty = pl.lit(None, pl.List(pl.Int64))
-    found = read_outcomes(OUTCOMES.with_columns(solved=empty))
-    assert found.schema["solved"] == pl.Float64 and found.get_column("solved").null_count() == found.height
+    outcomes = read_outcomes(OUTCOMES.with_columns(solved=empty))
+    assert outcomes.schema["solved"] == pl.Float64 and outcomes.get_column("solved").null_count() == outcomes.height

@@ -74,15 +74,18 @@ def test_no_form_marks_or_prints_bold_what_is_not_comparable(found: gg.Compariso
     markdown, latex = found.to_text("markdown"), found.to_text("latex", rows="measures")
     bold = {"markdown": r"\*\*", "latex": "textbf", "html": "<b>"}
     html = found._repr_html_().replace("</tr>", "\n")
+
     for form, text in (("markdown", markdown), ("latex", latex), ("html", html)):
         lines = [line for line in text.splitlines() if re.search(r"(nCG@1|RG|SRE@2|NumIter) ", line) and "↑" in line]
         lines += [line for line in text.splitlines() if re.search(r"(nCG@1|RG|SRE@2) \$\\uparrow", line)]
         assert sum("not comparable" in line for line in lines) >= 3
         assert not any(re.search(bold[form], line) or " *" in line or "†" in line for line in lines), form
         assert any(re.search(bold[form], line) for line in text.splitlines() if "RR" in line)
+
     assert "not comparable" in str(found) and NOTE in str(found)
     by_system = found.to_text("latex", rows="systems")
     assert len(re.findall(r"\d \*", by_system.split("end{table}")[0])) == found.pairs["significant"].sum()
+
     content = json.loads(found.to_text("json"))
     assert content["notes"][0] == NOTE
     assert {pair["verdict"] for pair in content["pairs"] if pair["measure"] in FLAGGED} == {"not comparable"}
@@ -161,8 +164,8 @@ def test_a_baseline_file_says_whether_its_run_has_iterations_or_pages(tmp_path: 
         with_file = quietly(QRELS, {"agent": SYSTEMS["agent"]}, "nCG@1 nCG", baseline_file=path, resamples=999)
         assert with_file.pairs.item(0, "verdict") == verdict
         assert with_file.signature.get("page") == (None if page is None else ["baseline:4"])
-        told = [note for note in with_file.notes if "Write the baseline file again with page='N'" in note]
-        assert len(told) == (page is None)
+        notes = [note for note in with_file.notes if "Write the baseline file again with page='N'" in note]
+        assert len(notes) == (page is None)
 
 
 def test_bounds_say_no_turn_of_what_is_not_comparable() -> None:
@@ -203,6 +206,7 @@ def test_one_time_addresses_in_two_iterations_leave_measures_of_repeats_without_
         one = quietly(qrels, {"gemini": frame, "agent": SYSTEMS["agent"]}, OF_REPEATS, **options)
         one.write_baseline(tmp_path / "base.jsonl", "gemini")
         systems, options = {"agent": SYSTEMS["agent"]}, options | {"baseline_file": tmp_path / "base.jsonl"}
+
     found = quietly(qrels, systems, OF_REPEATS, **options)
     verdicts = dict(found.pairs.select("measure", "verdict").iter_rows())
     assert [name for name in verdicts if verdicts[name] == ONCE] == ["SRR", "SRE@2", "NumDup", "SearchPrecision"]
@@ -234,8 +238,9 @@ def test_measures_of_repeats_have_no_verdict_against_pages_of_one_ranking(tmp_pa
     verdicts = dict(found.pairs.select("measure", "verdict").iter_rows())
     flagged = [name for name, verdict in verdicts.items() if verdict == PAGES]
     assert flagged == names.split()[:5] and found.pairs.filter(verdict=PAGES)["p_t"].null_count() == 5
-    told = [note for note in found.notes if "because pages of one ranking (bm25) cannot repeat a result" in note]
-    assert len(told) == 1 and "page=" in told[0]
+
+    notes = [note for note in found.notes if "because pages of one ranking (bm25) cannot repeat a result" in note]
+    assert len(notes) == 1 and "page=" in notes[0]
     markdown, latex = found.to_text("markdown"), found.to_text("latex", rows="systems")
     assert all("**" not in line for line in markdown.splitlines() if re.match(r"\| (SRR|NumDup|Repeated)", line))
     assert PAGES in markdown and "textbf{0.0000}" not in latex

@@ -63,18 +63,19 @@ def test_zero_counts_them_as_a_run_in_which_they_never_searched(seed: int) -> No
         name: [replace_rows(run, find_broken(outcomes, name, k)) for k, run in enumerate(several, 1)]
         for name, several in runs.items()
     }
-    found = gg.compare(qrels, runs, MEASURES, outcomes=outcomes, incomplete="zero")
+    comparison = gg.compare(qrels, runs, MEASURES, outcomes=outcomes, incomplete="zero")
     wanted = gg.compare(qrels, by_hand, MEASURES, outcomes=outcomes)
-    pairs = [of.pairs.drop("low_coverage") for of in (found, wanted)]  # the judged share is that of all results
-    for one, other in ((found.means, wanted.means), pairs, (found.values, wanted.values)):
+    pairs = [of.pairs.drop("low_coverage") for of in (comparison, wanted)]  # the judged share is that of all results
+    for one, other in ((comparison.means, wanted.means), pairs, (comparison.values, wanted.values)):
         assert one.equals(other, null_equal=True)
 
 
 @pytest.mark.parametrize("seed", range(how_many(4, full=25)))
 def test_absent_leaves_out_each_run_of_a_query_that_broke_off(seed: int) -> None:
     qrels, runs, outcomes = make_story(seed)
-    found = gg.compare(qrels, runs, MEASURES, outcomes=outcomes, incomplete="absent")
+    comparison = gg.compare(qrels, runs, MEASURES, outcomes=outcomes, incomplete="absent")
     values: dict[tuple[str, str, str], float] = {}
+
     for name, several in runs.items():
         kept: dict[tuple[str, str], list[float]] = {}
         for k, run in enumerate(several, 1):
@@ -86,22 +87,25 @@ def test_absent_leaves_out_each_run_of_a_query_that_broke_off(seed: int) -> None
                 if query_id not in broken:
                     kept.setdefault(("solved", query_id), []).append(solved)
         values |= {(measure, name, query_id): fmean(of) for (measure, query_id), of in kept.items()}
-    for measure, name, mean, queries in found.means.select("measure", "system", "mean", "queries").rows():
+
+    for measure, name, mean, queries in comparison.means.select("measure", "system", "mean", "queries").rows():
         of = [value for (m, s, _), value in values.items() if (m, s) == (measure, name)]
         assert (queries, mean) == (len(of), pytest.approx(fmean(of), abs=1e-12))
-    for measure, difference in found.pairs.select("measure", "difference").rows():
-        both = [q for q in qrels if {(measure, "old", q), (measure, "new", q)} <= {*values}]
-        by_query = [values[measure, "new", q] - values[measure, "old", q] for q in both]
+    for measure, difference in comparison.pairs.select("measure", "difference").rows():
+        qs = [q for q in qrels if {(measure, "old", q), (measure, "new", q)} <= {*values}]
+        by_query = [values[measure, "new", q] - values[measure, "old", q] for q in qs]
         assert difference == pytest.approx(fmean(by_query), abs=1e-12)
-    assert not any("stop at different iterations in" in note and "absent" in note for note in found.notes)
+
+    assert not any("stop at different iterations in" in note and "absent" in note for note in comparison.notes)
 
 
 @pytest.mark.slow
 def test_keep_changes_nothing_and_each_choice_is_told() -> None:
     qrels, runs, outcomes = make_story(1)
     plain = gg.compare(qrels, runs, MEASURES, outcomes=outcomes.drop("completed"))
-    kept = gg.compare(qrels, runs, MEASURES, outcomes=outcomes)
-    assert kept.pairs.equals(plain.pairs) and "incomplete" not in kept.signature
+    comparison = gg.compare(qrels, runs, MEASURES, outcomes=outcomes)
+    assert comparison.pairs.equals(plain.pairs) and "incomplete" not in comparison.signature
+
     of_run = {"old": ("old", 1), "new (run 1)": ("new", 1), "new (run 2)": ("new", 2)}
     for how, told in {
         "keep": "counted as they are",
@@ -138,18 +142,18 @@ def test_one_run_takes_outcomes_of_one_replicate_and_refuses_those_of_several() 
 def test_keep_takes_outcomes_that_do_not_say_which_run_they_are_about() -> None:
     qrels, runs, outcomes = make_story(1)
     plain = gg.compare(qrels, runs, MEASURES, outcomes=outcomes.drop("completed"))
-    kept = gg.compare(qrels, runs, MEASURES, outcomes=outcomes.with_columns(pl.col("replicate") + 4))
-    assert kept.pairs.equals(plain.pairs)
+    comparison = gg.compare(qrels, runs, MEASURES, outcomes=outcomes.with_columns(pl.col("replicate") + 4))
+    assert comparison.pairs.equals(plain.pairs)
     number = outcomes.filter(system="new", completed=0)["query_id"].n_unique()
-    assert any(note.startswith(f"{number} quer") and "broke off in new:" in note for note in kept.notes)
+    assert any(note.startswith(f"{number} quer") and "broke off in new:" in note for note in comparison.notes)
 
 
 def test_a_table_of_broken_traces_only_leaves_a_system_complete_and_says_so() -> None:
     qrels, runs, outcomes = make_story(1)
     broken = outcomes.filter(pl.col("completed") == 0, system="new").drop("solved")
-    kept = gg.compare(qrels, runs, MEASURES, outcomes=broken)
-    assert kept.pairs.equals(gg.compare(qrels, runs, MEASURES).pairs)
-    assert "outcomes= has no rows of old: its queries count as complete. Add rows of old." in kept.notes
+    comparison = gg.compare(qrels, runs, MEASURES, outcomes=broken)
+    assert comparison.pairs.equals(gg.compare(qrels, runs, MEASURES).pairs)
+    assert "outcomes= has no rows of old: its queries count as complete. Add rows of old." in comparison.notes
     with pytest.raises(gg.InputError, match="outcomes= has no rows of the system old"):
         gg.compare(qrels, runs, MEASURES, outcomes=broken, incomplete="absent")
 
@@ -167,12 +171,14 @@ def test_files_are_matched_by_the_ends_of_their_names_and_a_baseline_file_keeps_
     given += ["--outcomes", str(tmp_path / "outcomes.csv"), "--incomplete", "zero"]
     done = run_command(*given, "--write-baseline", tmp_path / "b.jsonl")
     assert done.returncode == 0 and "(counted as having no results)" in done.stderr
+
     wanted = gg.compare(qrels, runs, MEASURES, outcomes=outcomes, incomplete="zero").pairs
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     assert [row["difference"] for row in rows] == pytest.approx(wanted["difference"].to_list(), abs=1e-12)
+
     new_alone = {"new": runs["new"]}
     options: dict[str, Any] = {"outcomes": outcomes, "baseline_file": tmp_path / "b.jsonl"}
-    kept = gg.compare(qrels, new_alone, MEASURES, incomplete="zero", **options)
-    assert kept.pairs["difference"].to_list() == pytest.approx(wanted["difference"].to_list(), abs=1e-12)
+    comparison = gg.compare(qrels, new_alone, MEASURES, incomplete="zero", **options)
+    assert comparison.pairs["difference"].to_list() == pytest.approx(wanted["difference"].to_list(), abs=1e-12)
     with pytest.raises(gg.InputError, match="was made with incomplete='zero' instead of incomplete='keep'"):
         gg.compare(qrels, new_alone, MEASURES, **options)

@@ -24,6 +24,7 @@ def draw_worlds(number: int, systems: int, queries: int, seed: int) -> dict[str,
     random = np.random.default_rng(seed)
     shape = (systems, queries)
     worlds = {}
+
     for k in range(number):
         shift = random.choice([0.0, 0.3, 1.0]) * np.arange(systems)[:, None] / systems
         worlds[f"w{k}"] = [
@@ -33,6 +34,7 @@ def draw_worlds(number: int, systems: int, queries: int, seed: int) -> dict[str,
             (random.normal(0.3, 0.3, shape) + shift).round(2),
             random.normal(0.3, 0.4, shape) + shift,
         ][k % 5]
+
     return worlds
 
 
@@ -60,6 +62,7 @@ def test_0_is_in_the_interval_exactly_if_the_pair_is_not_significant(seed: int) 
     pairs = found.pairs if found.groups is None else pl.concat([found.pairs, found.groups], how="diagonal")
     tested = pairs.drop_nulls("p_randomisation")
     assert {*tested["significant"]} == {True, False} or queries < 8
+
     for pair in tested.iter_rows(named=True):
         if pair["low"] is None:
             assert not pair["significant"] and pair["high"] is pair["level"] is None

@@ -46,30 +46,32 @@ def test_the_numbers_are_those_of_the_power_of_the_t_test() -> None:
         queries = judged + random.randint(1, 800)
         qrels, runs = make_case(random, queries, judged)
         detect = random.choice([None, 0.1, 0.2])
-        found = gg.compare(qrels, runs, "nCG", baseline="old", detect=detect)
-        assert any(f"{judged} of {queries} queries judged" in note for note in found.notes)
-        assert any("p holds only for a number of queries that was fixed before judging" in note for note in found.notes)
+        comparison = gg.compare(qrels, runs, "nCG", baseline="old", detect=detect)
+        assert any(f"{judged} of {queries} queries judged" in note for note in comparison.notes)
+        assert any(
+            "p holds only for a number of queries that was fixed before judging" in note for note in comparison.notes
+        )
 
-        values = found.values.pivot("system", index="query_id", values="value")
+        values = comparison.values.pivot("system", index="query_id", values="value")
         spread = float(np.std((values["new"] - values["old"]).to_numpy(), ddof=1))
-        (note,) = take_notes(found)
-        told = re.fullmatch(
+        (note,) = take_notes(comparison)
+        match = re.fullmatch(
             r"(\d+) queries can show a difference of ([\d.]+) or more in nCG \(power 0\.8\); (.*)\.", note
         )
-        assert told is not None, note
-        assert int(told[1]) == judged
-        assert find_power(float(told[2]), spread, judged, 0.05) == pytest.approx(0.8, abs=0.005)
+        assert match is not None, note
+        assert int(match[1]) == judged
+        assert find_power(float(match[2]), spread, judged, 0.05) == pytest.approx(0.8, abs=0.005)
 
         asked = 0.05 if detect is None else detect
-        more = re.search(r"judge (\d+) more", told[3])
+        more = re.search(r"judge (\d+) more", match[3])
         if more is None:
-            assert told[3] == f"they suffice for a difference of {asked:g}"
+            assert match[3] == f"they suffice for a difference of {asked:g}"
             assert find_power(asked, spread, judged, 0.05) >= 0.8
             continue
         number = int(more[1])
         assert find_power(asked, spread, judged + number, 0.05) >= 0.8
         assert find_power(asked, spread, judged + number - 1, 0.05) < 0.8
-        assert (f"but only {queries - judged:,} are left" in told[3]) == (number > queries - judged)
+        assert (f"but only {queries - judged:,} are left" in match[3]) == (number > queries - judged)
 
 
 @quiet
@@ -103,6 +105,6 @@ def test_with_three_systems_each_sentence_names_its_pair() -> None:
 @quiet
 def test_nothing_is_said_if_all_queries_are_judged() -> None:
     qrels, runs = make_case(Random(5), 12, 12)
-    found = gg.compare(qrels, runs, "nCG", baseline="old")
-    assert not any("queries judged" in note or "fixed before judging" in note for note in found.notes)
-    assert not any("more quer" in note for note in found.notes)
+    comparison = gg.compare(qrels, runs, "nCG", baseline="old")
+    assert not any("queries judged" in note or "fixed before judging" in note for note in comparison.notes)
+    assert not any("more quer" in note for note in comparison.notes)

@@ -60,20 +60,24 @@ def test_without_a_baseline_latex_is_one_table_with_the_letters_of_the_systems_t
     (tabular,) = read_tabulars(three.to_text("latex"))
     header, *rows = tabular
     assert header[2:] == [r"SRR@3 $\downarrow$", r"CG@3 $\uparrow$", r"nDCG@10 $\uparrow$", "NumRet --"]
+
     names = three.systems["system"].to_list()
     assert [row[0] for row in rows] == [*"abcd"] and len(names) == 4
     expected: dict[tuple[str, str], set[str]] = {}
+
     for pair in three.pairs.to_dicts():  # the signs, not the verdicts: a mean that is better, and a p that is small
         gain = pair["difference"] * {"up": 1, "down": -1, None: 0}[pair["better"]]
         if gain and pair["p_randomisation_holm"] <= 0.05:
             winner, other = (pair["system"], pair["against"]) if gain > 0 else (pair["against"], pair["system"])
             expected.setdefault((winner, pair["measure"]), set()).add("abcd"[names.index(other)])
+
     measures = three.means["measure"].unique(maintain_order=True)
     for name, row in zip(names, rows, strict=True):
         for measure, cell in zip(measures, row[2:], strict=True):
             marks = re.search(r"\$\^\{(\w+)\}\$$", cell)
             assert {*(marks[1] if marks else "")} == expected.get((name, measure), set()), (name, measure)
             assert not marks or marks[1] == "".join(sorted(marks[1]))
+
     assert expected
 
 
@@ -82,6 +86,7 @@ def test_the_marks_of_each_table_are_explained_below_it_and_notices_are_comments
         head, *floats = text.split("\\begin{table}")
         notices = [line for line in head.splitlines() if line.startswith("% notice: ")]
         assert notices == [f"% notice: {note}" for note in two_agents.notes] and notices
+
         for one in floats:
             tabular, below = one.split("\\end{tabular}")
             for mark, meaning in (
@@ -176,14 +181,17 @@ def read_tabulars(text: str) -> list[list[list[str]]]:
             opened.append(begin or sign)
         else:
             assert opened.pop() == (end or "{")
+
     assert not opened and source.count("$") - source.count(r"\$") == 2 * len(re.findall(r"\$\^?\\?[^$]*\$", source))
     found = []
     pattern = r"\\begin\{(?:tabular|longtable)\}\{([lr]+)\}\n(.*?)\\end\{(?:tabular|longtable)\}"
+
     for columns, body in re.findall(pattern, source, re.DOTALL):
         lines = [line.removesuffix(r" \\") for line in body.splitlines() if line.endswith(r"\\")]
         rows = [[cell.strip() for cell in re.split(r"(?<!\\)&", line)] for line in lines]
         assert {len(row) for row in rows} == {len(columns)}
         found.append(rows)
+
     return found
 
 
@@ -251,9 +259,11 @@ def test_latex_of_many_queries_is_a_row_a_query_and_continues_on_the_next_page(t
         "evaluate", "qrels", "a.run", "b=a.run", "-m", "nCG RR", "-q", "-n", "-o", "latex", cwd=tmp_path
     ).stdout
     assert "query & nCG a & RR a & nCG b & RR b \\\\\n" in text
+
     rows = [line.split(" & ") for line in text.splitlines() if line.endswith("0 \\\\")]
     assert [row[0] for row in rows[:4]] == [r"1\_1", r"1\_2", r"1\_10", r"2\_1"] and len(rows) == 3 * 39
     assert rows[1][1:] == ["1.0000", "1.0000", "1.0000", "1.0000 \\\\"]
+
     head = "\\documentclass{article}\n\\usepackage{booktabs}\n\\usepackage{longtable}\n\\begin{document}\n"
     log = compile_latex(head, text, tmp_path)
     assert "Overfull" not in log and "(3 pages" in log

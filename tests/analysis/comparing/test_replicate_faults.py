@@ -39,9 +39,9 @@ def test_a_family_has_only_lines_that_a_test_decides() -> None:
     """`CG>=baseline+noise` compares two numbers: with the p of its difference the other line was corrected for two."""
     rng = np.random.default_rng(3)
     runs = [{q: {str(rng.choice(["a", "b"])): 1.0} for q in _QRELS} for _ in range(6)]
-    found = gg.compare(_QRELS, {"a": runs[:3], "b": runs[3:]}, "CG", baseline="a", resamples=99)
-    alone = check_requirements(found, ["CG>=baseline-noise"], family="holm")[0]
-    beside = check_requirements(found, ["CG>=baseline-noise", "CG>=baseline+noise"], family="holm")[0]
+    comparison = gg.compare(_QRELS, {"a": runs[:3], "b": runs[3:]}, "CG", baseline="a", resamples=99)
+    alone = check_requirements(comparison, ["CG>=baseline-noise"], family="holm")[0]
+    beside = check_requirements(comparison, ["CG>=baseline-noise", "CG>=baseline+noise"], family="holm")[0]
     assert alone.p is not None
     assert 0 < alone.p < 1
     assert alone.p == beside.p
@@ -76,10 +76,10 @@ def test_the_sentence_on_queries_names_those_of_each_measure() -> None:
 @pytest.mark.parametrize(("kept", "now"), [("zero", "absent"), ("absent", "zero")])
 def test_a_baseline_with_the_other_missing_is_refused(tmp_path: Path, kept: str, now: str) -> None:
     path, lacking = tmp_path / "kept.jsonl", {"q0": {"a": 1.0}}
-    found = gg.compare(_QRELS, {"a": [_find("a"), lacking], "b": _find("b")}, "CG", missing=kept, resamples=9)
-    found.write_baseline(path, "a")
+    comparison = gg.compare(_QRELS, {"a": [_find("a"), lacking], "b": _find("b")}, "CG", missing=kept, resamples=9)
+    comparison.write_baseline(path, "a")
     again = gg.compare(_QRELS, {"b": _find("b")}, "CG", baseline_file=path, missing=kept, resamples=9)
-    assert again.means.get_column("mean").to_list() == found.means.get_column("mean").to_list()
+    assert again.means.get_column("mean").to_list() == comparison.means.get_column("mean").to_list()
     with pytest.raises(InputError, match=f"made with missing='{kept}'"):
         gg.compare(_QRELS, {"b": _find("b")}, "CG", baseline_file=path, missing=now)
 
@@ -107,15 +107,17 @@ def test_too_few_queries_show_no_difference(queries: int, alpha: float) -> None:
     least = {0.05: 6, 0.1: 5}[alpha]
     qrels = {f"q{k}": {"a": 2, "b": 2} for k in range(queries)}
     gains = {query: {"a": 2.0, "b" if k else "z": 1.0} for k, query in enumerate(qrels)}  # CG 2, else 4
-    found = gg.compare(qrels, {"A": {query: {"z": 1.0} for query in qrels}, "B": gains}, "CG", alpha=alpha)
+    comparison = gg.compare(qrels, {"A": {query: {"z": 1.0} for query in qrels}, "B": gains}, "CG", alpha=alpha)
     difference = 4 - 2 / queries
-    assert found.pairs.select("difference", "p_randomisation", "verdict").row(0) == (
+    assert comparison.pairs.select("difference", "p_randomisation", "verdict").row(0) == (
         pytest.approx(difference), 2 ** (1 - queries), "unclear",
     )  # fmt: skip
+
     expected = f"With fewer than {least} queries no difference can be significant at {alpha}."
-    assert expected in found.notes
-    assert not any("can show a difference" in note for note in found.notes)
-    shown, needed = found.detectable.select("difference", "queries", "replicates").rows()
+    assert expected in comparison.notes
+    assert not any("can show a difference" in note for note in comparison.notes)
+
+    shown, needed = comparison.detectable.select("difference", "queries", "replicates").rows()
     assert (shown, needed) == ((None, queries, None), (pytest.approx(difference), least, None))
 
 
@@ -124,11 +126,11 @@ def test_too_few_queries_are_told_although_the_differences_do_not_vary(systems: 
     """A constant difference in every query was unclear, and no note said why."""
     qrels = {f"q{k}": {f"d{n}": 2 for n in range(systems)} for k in range(queries)}
     runs = {f"s{k}": {query: {f"d{n}": 1.0 for n in range(k + 1)} for query in qrels} for k in range(systems)}
-    found = gg.compare(qrels, runs, "NumGood")
-    assert set(found.pairs["verdict"]) == {"unclear"}
-    pairs = found.pairs.height
+    comparison = gg.compare(qrels, runs, "NumGood")
+    assert set(comparison.pairs["verdict"]) == {"unclear"}
+    pairs = comparison.pairs.height
     in_each = f" in each of {pairs} pairs" if pairs > 1 else ""
-    assert f"With fewer than {least} queries{in_each} no difference can be significant at 0.05." in found.notes
+    assert f"With fewer than {least} queries{in_each} no difference can be significant at 0.05." in comparison.notes
 
     more = {f"q{k}": {"d0": 2, "d1": 2} for k in range(6)}
     decided = gg.compare(more, {name: dict.fromkeys(more, run["q0"]) for name, run in [*runs.items()][:2]}, "NumGood")

@@ -91,15 +91,16 @@ def test_chances_equal_counting_all_subsets(k: int | None) -> None:
         drawn = k or min(map(len, columns))
         subsets = [[*itertools.combinations(column, drawn)] for column in columns if len(column) >= drawn]
         pairs = [[*itertools.combinations(column, 2)] for column in columns if len(column) >= 2]
-        found = of.count_flips(passes, known, k)
+        flips = of.count_flips(passes, known, k)
         expected = [
             [sum(map(any, chosen)) / len(chosen) for chosen in subsets],
             [sum(map(all, chosen)) / len(chosen) for chosen in subsets],
             [sum(a != b for a, b in chosen) / len(chosen) for chosen in pairs],
             [float(len(set(column)) == 2) for column in columns if len(column) >= 2],
         ]
-        assert found.k == drawn
-        for value, by_hand in zip(found[1:], expected, strict=True):
+        assert flips.k == drawn
+
+        for value, by_hand in zip(flips[1:], expected, strict=True):
             assert value == (pytest.approx(sum(by_hand) / len(by_hand)) if by_hand else None)
 
 
@@ -143,9 +144,10 @@ def test_independent_runs_seldom_look_dependent() -> None:
             common = random.choice([0.0, 0.25, 1.0], (3, 40))  # the measures of a run are correlated
             runs[system] = {f"m{k}": common + random.normal(0, 0.5, (3, 40)) for k in range(4)}
         said.append(any(describe_dependence(runs)))
+
     assert np.mean(said) <= 0.08
     shift = np.array([[0.0], [1.0], [2.0]])
-    together = {system: {measure: values + shift for measure, values in of.items()} for system, of in runs.items()}
+    together = {system: {measure: values + shift for measure, values in run.items()} for system, run in runs.items()}
     (first, _) = describe_dependence(together)
     assert str(first).startswith("The runs of old may differ on many queries at once (m0, m1, m2, m3; p <= 0.05).")
 
@@ -172,9 +174,9 @@ def test_no_number_of_queries_shows_a_difference_of_zero() -> None:
 
 @pytest.mark.parametrize("queries", [2, 3, 10, 50, 1_000, 1_000_000])
 def test_the_detectable_difference_has_a_power_of_80_percent(queries: int) -> None:
-    found = of.compute_detectable_difference(2.0, queries)
-    assert found is not None
-    assert of.compute_power(found, 2.0, queries) == pytest.approx(0.8, abs=1e-6)
+    difference = of.compute_detectable_difference(2.0, queries)
+    assert difference is not None
+    assert of.compute_power(difference, 2.0, queries) == pytest.approx(0.8, abs=1e-6)
 
 
 def test_more_runs_do_not_help_where_queries_differ_too_much() -> None:

@@ -33,6 +33,7 @@ def make_runs(queries: int, runs: int, seed: int) -> tuple[dict[str, dict[str, i
     chance = random.Random(seed)
     qrels = {f"q{k}": {f"d{d}": chance.choice([0, 2, 3]) for d in range(6)} for k in range(queries)}
     found = []
+
     for _ in range(runs):
         rows = [
             (query, iteration, f"d{d}")
@@ -42,6 +43,7 @@ def make_runs(queries: int, runs: int, seed: int) -> tuple[dict[str, dict[str, i
             for d in sorted(chance.sample(range(8), 3))
         ]
         found.append(rows)
+
     return qrels, found
 
 
@@ -55,25 +57,27 @@ def as_frame(rows: list[tuple[str, int, str]]) -> pl.DataFrame:
 def test_a_value_is_the_mean_of_the_runs_query_by_query(seed: int, missing: str) -> None:
     qrels, runs = make_runs(9, 3, seed)
     frames = [as_frame(rows) for rows in runs]
-    found = gg.evaluate(qrels, frames, "CG SRE nDCG@10 NumRet", missing=missing)
+    scores = gg.evaluate(qrels, frames, "CG SRE nDCG@10 NumRet", missing=missing)
     single = [
         {
             (query, measure): value
-            for query, measure, value in gg.evaluate(qrels, frame, list(found.means)).per_query.iter_rows()
+            for query, measure, value in gg.evaluate(qrels, frame, list(scores.means)).per_query.iter_rows()
         }
         for frame in frames
     ]
     has = [{row[0] for row in rows} for rows in runs]
-    for query, measure, value in found.per_query.iter_rows():
+
+    for query, measure, value in scores.per_query.iter_rows():
         of_runs = [values[query, measure] for values in single]
         if missing == "absent":
             of_runs = [x for x, of in zip(of_runs, has, strict=True) if query in of]
         assert value == pytest.approx(fmean(of_runs))
-    for measure, mean in found.means.items():
-        values = found.per_query.filter(measure=measure)["value"].to_list()
+
+    for measure, mean in scores.means.items():
+        values = scores.per_query.filter(measure=measure)["value"].to_list()
         assert mean == pytest.approx(math.fsum(values) / (1 if measure == "NumRet" else len(values)))
-    summed = pl.concat(of.coverage for of in found.replicates).group_by("iteration").sum().sort("iteration")
-    assert found.coverage.select("iteration", "unique").equals(summed.select("iteration", "unique"))
+    summed = pl.concat(of.coverage for of in scores.replicates).group_by("iteration").sum().sort("iteration")
+    assert scores.coverage.select("iteration", "unique").equals(summed.select("iteration", "unique"))
 
 
 def test_a_list_of_one_run_is_that_run() -> None:
@@ -88,55 +92,62 @@ def test_a_list_of_named_tuples_is_one_run() -> None:
 
 
 def test_tests_are_those_of_the_means_of_queries() -> None:
-    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, MEASURES)
+    comparison = gg.compare(QRELS, {"old": OLD, "new": NEW}, MEASURES)
     means = {
         name: pl.concat(gg.evaluate(QRELS, run, MEASURES).per_query for run in runs)
         .group_by("query_id", "measure")
         .agg(pl.col("value").mean())
         for name, runs in (("old", OLD), ("new", NEW))
     }
-    both = means["new"].join(means["old"], on=["query_id", "measure"])
-    for row in found.pairs.iter_rows(named=True):
-        of = both.filter(measure=row["measure"])
+    joined = means["new"].join(means["old"], on=["query_id", "measure"])
+
+    for row in comparison.pairs.iter_rows(named=True):
+        rows = joined.filter(measure=row["measure"])
         assert row["queries"] == 30
-        assert row["difference"] == pytest.approx((of["value"] - of["value_right"]).mean())
-        assert row["p_t"] == pytest.approx(ttest_rel(of["value"], of["value_right"]).pvalue)
+        assert row["difference"] == pytest.approx((rows["value"] - rows["value_right"]).mean())
+        assert row["p_t"] == pytest.approx(ttest_rel(rows["value"], rows["value_right"]).pvalue)
 
 
 def test_the_table_of_replicates_has_the_means_of_the_runs() -> None:
-    found = gg.compare(QRELS, {"old": OLD, "new": NEW[0]}, MEASURES)
-    assert found.replicates["system"].unique().to_list() == ["old"]
+    comparison = gg.compare(QRELS, {"old": OLD, "new": NEW[0]}, MEASURES)
+    assert comparison.replicates["system"].unique().to_list() == ["old"]
     means = [gg.evaluate(QRELS, run, MEASURES).means for run in OLD]
-    for row in found.replicates.iter_rows(named=True):
+    for row in comparison.replicates.iter_rows(named=True):
         of_runs = [float(mean[row["measure"]] or 0) for mean in means]
         best, worst = (min, max) if row["measure"].startswith("SRR") else (max, min)
         assert row["replicates"] == 3
         assert row["mean"] == pytest.approx(fmean(of_runs))
         assert (row["best"], row["worst"]) == (pytest.approx(best(of_runs)), pytest.approx(worst(of_runs)))
-    assert found.signature["replicates"] == ["old:3"]
+    assert comparison.signature["replicates"] == ["old:3"]
 
 
 def test_flips_are_counted_for_lines_with_a_number() -> None:
     lines = ["nCG@3>=0.5", "nCG@3>=baseline"]
-    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, MEASURES, require=lines, baseline="old", pass_k=2)
-    assert found.flips.select("system", "requirement", "k").rows() == [("old", lines[0], 2), ("new", lines[0], 2)]
+    comparison = gg.compare(QRELS, {"old": OLD, "new": NEW}, MEASURES, require=lines, baseline="old", pass_k=2)
+    assert comparison.flips.select("system", "requirement", "k").rows() == [("old", lines[0], 2), ("new", lines[0], 2)]
     passes = [
         [value >= 0.5 for (value,) in gg.evaluate(QRELS, run, "nCG@3").per_query.select("value").iter_rows()]
         for run in OLD
     ]
     pairs = [(a, b) for a, b in ((0, 1), (0, 2), (1, 2))]
     columns = list(zip(*passes, strict=True))
-    assert found.flips["pass_at_k"][0] == pytest.approx(fmean(fmean(c[a] or c[b] for a, b in pairs) for c in columns))
-    assert found.flips["pass_all_k"][0] == pytest.approx(fmean(fmean(c[a] and c[b] for a, b in pairs) for c in columns))
-    assert found.flips["flip_rate"][0] == pytest.approx(fmean(fmean(c[a] != c[b] for a, b in pairs) for c in columns))
+    assert comparison.flips["pass_at_k"][0] == pytest.approx(
+        fmean(fmean(c[a] or c[b] for a, b in pairs) for c in columns)
+    )
+    assert comparison.flips["pass_all_k"][0] == pytest.approx(
+        fmean(fmean(c[a] and c[b] for a, b in pairs) for c in columns)
+    )
+    assert comparison.flips["flip_rate"][0] == pytest.approx(
+        fmean(fmean(c[a] != c[b] for a, b in pairs) for c in columns)
+    )
 
 
 @pytest.mark.parametrize("sign", [">=", "<="])
 def test_a_line_with_noise_moves_the_bound_by_the_floor(sign: str) -> None:
-    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", baseline="old")
-    floor = found.noise.row(0, named=True)["floor"]
+    comparison = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", baseline="old")
+    floor = comparison.noise.row(0, named=True)["floor"]
     text = f"nCG@3{sign}baseline{'-' if sign == '>=' else '+'}noise"
-    (outcome,) = check_requirements(found, [text])
+    (outcome,) = check_requirements(comparison, [text])
     baseline = float(outcome.baseline or 0)
     assert outcome.bound == pytest.approx(baseline - floor if sign == ">=" else baseline + floor)
     assert outcome.holds == (outcome.p is not None and outcome.p > 0.05)
@@ -144,18 +155,18 @@ def test_a_line_with_noise_moves_the_bound_by_the_floor(sign: str) -> None:
 
 
 def test_a_significant_line_with_noise_is_tested_against_the_moved_bound() -> None:
-    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", baseline="old")
-    floor = found.noise.row(0, named=True)["floor"]
+    comparison = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", baseline="old")
+    floor = comparison.noise.row(0, named=True)["floor"]
     by_noise, by_number = check_requirements(
-        found, ["nCG@3>=baseline-noise significant", f"nCG@3>=baseline-{floor!r} significant"]
+        comparison, ["nCG@3>=baseline-noise significant", f"nCG@3>=baseline-{floor!r} significant"]
     )
     assert (by_noise.p, by_noise.bound) == (by_number.p, pytest.approx(by_number.bound))
 
 
 def test_a_family_corrects_all_tested_lines_together() -> None:
-    found = gg.compare(QRELS, {"new": NEW, "old": OLD}, "nCG@3 SRR@3 nDCG@10", baseline="new")
+    comparison = gg.compare(QRELS, {"new": NEW, "old": OLD}, "nCG@3 SRR@3 nDCG@10", baseline="new")
     lines = ["nCG@3>=baseline significant", "nDCG@10>=baseline-noise", "SRR@3<=0.2", "SRR@3<=0.2 significant"]
-    alone, together = (check_requirements(found, lines, family=family) for family in (None, "holm"))
+    alone, together = (check_requirements(comparison, lines, family=family) for family in (None, "holm"))
     tested = [0, 1, 3]
     order = sorted(tested, key=lambda k: float(alone[k].p or 0))
     least = 0.0
@@ -169,39 +180,39 @@ def test_a_baseline_file_keeps_the_runs(tmp_path: Path) -> None:
     file = tmp_path / "old.jsonl"
     whole = gg.compare(QRELS, {"old": OLD, "new": NEW}, MEASURES, baseline="old")
     whole.write_baseline(file)
-    found = gg.compare(QRELS, {"new": NEW}, MEASURES, baseline_file=file)
+    comparison = gg.compare(QRELS, {"new": NEW}, MEASURES, baseline_file=file)
     for name in ("noise", "replicates", "pairs"):
         frames = [
-            getattr(one, name).with_columns(pl.col(pl.String).replace("baseline", "old")) for one in (whole, found)
+            getattr(one, name).with_columns(pl.col(pl.String).replace("baseline", "old")) for one in (whole, comparison)
         ]
         assert frames[0].equals(frames[1]), name
-    (outcome,) = check_requirements(found, ["nCG@3>=baseline-noise"])
+    (outcome,) = check_requirements(comparison, ["nCG@3>=baseline-noise"])
     assert outcome.holds
 
 
 def test_detect_names_the_queries_and_runs_it_takes() -> None:
-    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", detect=0.05)
-    shown, needed = found.detectable.iter_rows(named=True)
+    comparison = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3", detect=0.05)
+    shown, needed = comparison.detectable.iter_rows(named=True)
     assert (shown["queries"], shown["power"]) == (30, 0.8)
     assert needed["difference"] == 0.05 and needed["queries"] > 30 and needed["power"] >= 0.8
-    values = found.values.pivot("system", index="query_id", values="value")
+    values = comparison.values.pivot("system", index="query_id", values="value")
     spread = float((values["new"] - values["old"]).std())  # type: ignore[arg-type]  # a mean of numbers is a number
     assert shown["difference"] == pytest.approx(TTestPower().solve_power(None, 30, 0.05, 0.8) * spread, rel=1e-6)
     assert needed["queries"] == math.ceil(TTestPower().solve_power(0.05 / spread, None, 0.05, 0.8))
-    assert any(f"the 0.0500 of new against old takes {needed['queries']} queries" in note for note in found.notes)
+    assert any(f"the 0.0500 of new against old takes {needed['queries']} queries" in note for note in comparison.notes)
 
 
 def test_explain_takes_each_run_of_base_beside_each_of_new() -> None:
     with pytest.warns(GoodgainNotice, match="each of the 9 pairs"):
-        found = gg.explain(QRELS, OLD, NEW, "CG@3")
+        explanation = gg.explain(QRELS, OLD, NEW, "CG@3")
     means = [gg.evaluate(QRELS, runs, "CG@3").means["CG@3"] for runs in (OLD, NEW)]
-    assert found.queries.height == 9 * 30
-    assert found.queries["difference"].mean() == pytest.approx(float(means[1] or 0) - float(means[0] or 0))
-    of_query = found.causes.group_by("query_id").agg(pl.col("amount").sum())
-    both = found.queries.join(of_query, on="query_id", how="left")
-    assert (both["difference"] - both["amount"].fill_null(0)).abs().max() == 0
+    assert explanation.queries.height == 9 * 30
+    assert explanation.queries["difference"].mean() == pytest.approx(float(means[1] or 0) - float(means[0] or 0))
+    of_query = explanation.causes.group_by("query_id").agg(pl.col("amount").sum())
+    joined = explanation.queries.join(of_query, on="query_id", how="left")
+    assert (joined["difference"] - joined["amount"].fill_null(0)).abs().max() == 0
     single = gg.explain(QRELS, OLD[1], NEW[2], "CG@3")
-    pair = found.queries.filter(pl.col("query_id") == "q06 (2, 3)")
+    pair = explanation.queries.filter(pl.col("query_id") == "q06 (2, 3)")
     assert pair["difference"].item() == single.queries.filter(query_id="q06")["difference"].item()
 
 
@@ -224,8 +235,8 @@ def test_a_file_of_the_whole_name_is_one_run(tmp_path: Path, monkeypatch: pytest
 def test_a_pattern_sorts_by_number_and_needs_a_file(tmp_path: Path) -> None:
     for k in (1, 2, 10):
         (tmp_path / f"a.{k}.run").write_text("", encoding="utf-8")
-    found = find_systems([f"a={tmp_path}/a.*.run"])["a"]
-    assert [Path(path).name for path in found] == ["a.1.run", "a.2.run", "a.10.run"]
+    systems = find_systems([f"a={tmp_path}/a.*.run"])["a"]
+    assert [Path(path).name for path in systems] == ["a.1.run", "a.2.run", "a.10.run"]
     with pytest.raises(InputError, match="no file matches this pattern"):
         find_systems([f"a={tmp_path}/b.*.run"])
 
@@ -255,13 +266,13 @@ def test_the_sentence_on_stops_is_that_of_the_single_runs(seed: int) -> None:
         for system, runs in lengths.items()
     }
     with no_notices():
-        found = gg.compare(qrels, systems, f"CG@{cutoff}", missing="zero")
+        comparison = gg.compare(qrels, systems, f"CG@{cutoff}", missing="zero")
 
     parts = []
     for system, runs in lengths.items():
         every = some = 0
         for query_id in queries:
-            others = [run[query_id] for name, of in lengths.items() if name != system for run in of]
+            others = [run[query_id] for name, length in lengths.items() if name != system for run in length]
             searched_on = min(max(others), cutoff)
             ends = [run[query_id] for run in runs if run[query_id] > 0]
             every += bool(ends) and all(end < searched_on for end in ends)
@@ -274,18 +285,19 @@ def test_the_sentence_on_stops_is_that_of_the_single_runs(seed: int) -> None:
         if every or some:
             parts.append(f"{system} stopped in {numbers[every > 0, some > 0]}")
     told = f"Before iteration {cutoff} {', '.join(parts)}, while another system searched on."
-    assert [note for note in found.notes if "Before iteration" in note] == ([told] if parts else [])
+    assert [note for note in comparison.notes if "Before iteration" in note] == ([told] if parts else [])
 
 
 def test_the_share_of_reruns_is_their_noise_in_the_variance_of_the_difference() -> None:
-    found = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3")
-    values = found.values.pivot("system", index="query_id", values="value")
+    comparison = gg.compare(QRELS, {"old": OLD, "new": NEW}, "nCG@3")
+    values = comparison.values.pivot("system", index="query_id", values="value")
     variance = float((values["new"] - values["old"]).var())  # type: ignore[arg-type]  # a variance of numbers is a number
-    noise = sum(within / runs for within, runs in found.replicates.select("within", "replicates").iter_rows())
-    (share,) = found.noise["share_of_reruns"].to_list()
+    noise = sum(within / runs for within, runs in comparison.replicates.select("within", "replicates").iter_rows())
+    (share,) = comparison.noise["share_of_reruns"].to_list()
     assert share == pytest.approx(min(1.0, noise / variance))
+
     shrunk = 100 * math.sqrt((variance - noise / 2) / variance)
-    (said,) = (note for note in found.notes if note.startswith("Reruns explain"))
+    (said,) = (note for note in comparison.notes if note.startswith("Reruns explain"))
     assert said == (
         f"Reruns explain {100 * share:.0f} % of the variance of the difference in nCG@3, new against old. Twice the runs can show "
         f"differences of {shrunk:.0f} % of the present size, twice the queries of 71 %."

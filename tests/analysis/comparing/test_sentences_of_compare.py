@@ -39,6 +39,7 @@ def make_inputs(seed: int) -> Inputs:
     docs = [f"d{k}" for k in range(6)]
     qrels = {query: {doc: int(random.choice([0, 0, 1, 2, 3])) for doc in docs[:5]} for query in queries}
     systems: dict[str, list[Searches]] = {}
+
     for name in "ABCD"[: random.integers(2, 5)]:
         broken = random.choice([0.0, 0.0, 0.3, 0.7, 1.0])
         systems[name] = [
@@ -49,6 +50,7 @@ def make_inputs(seed: int) -> Inputs:
             }
             for _ in range(random.choice([1, 1, 2, 3]))
         ]
+
     groups = {query: str(random.choice(["x", "y"])) for query in queries}
     measures = [str(measure) for measure in random.choice([*BY_HAND], 5, replace=False)]
     return Inputs(measures, qrels, systems, groups, float(random.choice([0.05, 0.05, 0.2])))
@@ -67,8 +69,8 @@ def make_searches(random: Any, docs: list[str], broken: float) -> list[list[str]
 def write_frame(searches: Searches) -> pl.DataFrame:
     rows = [
         (query, iteration, doc, rank)
-        for query, of in searches.items()
-        for iteration, docs in (enumerate(of, 1) if of else [(None, [])])
+        for query, search in searches.items()
+        for iteration, docs in (enumerate(search, 1) if search else [(None, [])])
         for rank, doc in enumerate(docs or [EMPTY_DOC], 1)
     ]
     columns = {"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String, "rank": pl.Int64}
@@ -175,15 +177,16 @@ def check_rows(rows: pl.DataFrame, table: Any, queries: list[list[str]], given: 
     (measure,) = rows["measure"].unique()
     lower, values = BY_HAND[measure][1], table[measure]
     tests = []
-    for row, asked in zip(rows.iter_rows(named=True), queries, strict=True):
+    for row, query in zip(rows.iter_rows(named=True), queries, strict=True):
         sides = [values[row[side]] for side in ("system", "against")]
-        both = [[of[q] for of in sides] for q in asked if all(of[q] is not None for of in sides)]
+        both = [[of[q] for of in sides] for q in query if all(of[q] is not None for of in sides)]
         tests.append([a - b if abs(a - b) > 1e-12 else 0.0 for a, b in both])
-    holm = iter(correct([find_p(one) for one in tests if one]))
-    for row, differences, asked in zip(rows.iter_rows(named=True), tests, queries, strict=True):
+
+    holm = iter(correct([find_p(test) for test in tests if test]))
+    for row, differences, query in zip(rows.iter_rows(named=True), tests, queries, strict=True):
         assert row["queries"] == len(differences)
         if not differences:
-            lacking = any(all(values[row[side]][q] is None for q in asked) for side in ("system", "against"))
+            lacking = any(all(values[row[side]][q] is None for q in query) for side in ("system", "against"))
             assert row["verdict"] == ("no results" if lacking else None)
             assert (row["mean"], row["difference"], row["p_randomisation"], row["significant"]) == (
                 None,
@@ -216,10 +219,10 @@ def check_lost(comparison: gg.Comparison, query_ids_of: dict[str, list[str]], en
 
     for name in query_ids_of:
         pattern = rf"\d+ quer(y|ies) {fact.replace('{name}', re.escape(name))}:"
-        said = [note for note in comparison.notes if re.match(pattern, note)]
+        notes = [note for note in comparison.notes if re.match(pattern, note)]
         query_ids = [] if joined else query_ids_of[name]
-        assert len(said) == bool(query_ids)
-        for note in said:
+        assert len(notes) == bool(query_ids)
+        for note in notes:
             assert note.startswith(f"{len(query_ids)} quer") and note.endswith(f"({end}).")
             assert f": {', '.join(sorted(query_ids)[:3])}" in note
 
@@ -231,6 +234,7 @@ def check_absent(found: gg.Comparison, without: gg.Comparison, given: Inputs) ->
         for name, of in given.systems.items()
         for k, run in enumerate(of, 1)
     ]
+
     for comparison, counted in ((found, "counted as having no results"), (without, "left out")):
         assert len({" ".join(note.split()) for note in comparison.notes}) == len(comparison.notes)
         searched = {name: [query_id for query_id in run if not run[query_id]] for name, run in runs}
@@ -239,18 +243,20 @@ def check_absent(found: gg.Comparison, without: gg.Comparison, given: Inputs) ->
         check_lost(comparison, searched, always, "never searched in {name}", f"Queries never searched ({always}).")
         rule = f"Queries are absent from runs, which have no row of them ({counted})."
         check_lost(comparison, absent, counted, r"\w+ absent from {name}, .*", rule)
+
     changed = [
         (*one[:3], one[3] or "without a verdict", other[3] or "none")
         for one, other in zip(*(of.pairs.select(*_PAIR, "verdict").rows() for of in (found, without)), strict=True)
         if one != other
     ]
-    said = [note for note in found.notes if "erdict" in note and "absent from a run" in note]
-    assert len(said) == any(q not in run for q in given.qrels for _, run in runs)
+    notes = [note for note in found.notes if "erdict" in note and "absent from a run" in note]
+    assert len(notes) == any(q not in run for q in given.qrels for _, run in runs)
     assert not any("absent from a run" in note for note in without.notes)
-    for note in said:
+
+    for note in notes:
         assert re.findall(r"(?:: |; )(\S+) of (\w) against (\w) is (.*?), without them ([\w ]+)", note) == changed[:3]
-        more = re.search(r"; and (\d+) more", note)
-        assert (int(more[1]) if more else 0) == max(len(changed) - 3, 0)
+        match = re.search(r"; and (\d+) more", note)
+        assert (int(match[1]) if match else 0) == max(len(changed) - 3, 0)
         decided = {"better", "worse"} & {*found.pairs["verdict"]}
         assert note.startswith("No verdict" if decided else "With and without") == (not changed)
 
@@ -262,7 +268,7 @@ def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
         i = BY_HAND[measure][2]
         by = "" if i is None else f" by iteration {i}"
         lacks = {name: sum(value is None for value in of.values()) for name, of in table[measure].items()}
-        if listed := ", ".join(f"{name} {n}" for name, n in lacks.items() if n):
+        if joined := ", ".join(f"{name} {n}" for name, n in lacks.items() if n):
             n = sum(any(table[measure][name][q] is None for name in given.systems) for q in given.qrels)
             noun = "1 query" if n == 1 else f"{n} queries"
             more = (
@@ -270,7 +276,8 @@ def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
                 if len(given.systems) > 2
                 else ""
             )
-            expected.append(f"{measure} leaves out {noun} where a system has no results{by} ({listed}).{more}")
+            expected.append(f"{measure} leaves out {noun} where a system has no results{by} ({joined}).{more}")
+
     for measure in (one for one in given.measures if one.startswith("Num")):
         i = BY_HAND[measure][2]
         lost = {}
@@ -292,6 +299,7 @@ def check_left_out(notes: list[str], table: Any, given: Inputs) -> None:
         for name, n in lost.items():
             noun = "1 query" if n == 1 else f"{n} queries"
             expected.append(f"{measure} of {name}: less because it has no results{by} in {noun}.")
+
     told = [note for note in notes if "leaves out" in note or ": less because" in note]
     assert told == expected
 
@@ -314,6 +322,7 @@ def check_power(found: gg.Comparison, table: Any, given: Inputs) -> None:
         has_few = len(differences) < find_least_queries(number, given) and abs(differences[0]) > 1e-12
         if len(differences) > 1 and (varies or has_few) and given.alpha / number < 0.8:
             expected.append((row["measure"], row["system"], row["against"]))
+
     assert [(known["measure"], known["system"], known["against"]) for known in shown[::2]] == expected
     for known, needed in zip(shown[::2], shown[1::2], strict=True):
         measure, system, against = known["measure"], known["system"], known["against"]
@@ -333,9 +342,10 @@ def check_power(found: gg.Comparison, table: Any, given: Inputs) -> None:
         elif n is not None and n < 10_000:
             assert n >= least and find_power(difference, spread, n, level) >= 0.8 - 1e-9
             assert n == least or find_power(difference, spread, n - 1, level) < 0.8
-    said = [note for note in found.notes if "power 0.8" in note or note.startswith("With fewer than")]
-    assert len(said) == bool(shown)
-    for note in said:
+
+    notes = [note for note in found.notes if "power 0.8" in note or note.startswith("With fewer than")]
+    assert len(notes) == bool(shown)
+    for note in notes:
         check_sentence(note, [*zip(shown[::2], shown[1::2], strict=True)], given)
 
 
@@ -352,61 +362,68 @@ def check_sentence(note: str, pairs: list[Any], given: Inputs) -> None:
             (str(k["queries"]), f"{k['difference'] or 0:.4f}", k["measure"]) == (n, difference, measure)
             for k, _ in first
         )
+
     assert "takes" not in note and "suffices" not in note  # what the observed difference needs says p again
     if least := re.match(r"With fewer than (\d+) queries(?: in each of (\d+) pairs)? no", note):
         queries, number = int(least[1]), int(least[2] or 1)
         for n, significant in ((queries - 1, False), (queries, True)):
             assert (min(correct([2.0 ** (1 - n)] * number)) <= given.alpha) == significant
+
     if corrected := re.search(r"Holm's correction over (\d+) pairs\)", note):
         assert int(corrected[1]) == max(known["pairs"] for known, _ in first)
-    if more := re.search(r"; (\d+) more difference", note):
-        assert int(more[1]) == len(pairs) - 3 > 0
+    if match := re.search(r"; (\d+) more difference", note):
+        assert int(match[1]) == len(pairs) - 3 > 0
 
 
 @pytest.mark.parametrize("seed", range(how_many(4, full=150)))
 def test_every_verdict_and_number_that_compare_gives_is_true(seed: int) -> None:
-    given = make_inputs(seed)
-    table, systems = table_by_hand(given), [*given.systems]
-    runs = {name: [write_frame(run) for run in of] for name, of in given.systems.items()}
-    groups = pl.DataFrame([*given.groups.items()], schema=["query_id", "group"], orient="row")
+    inputs = make_inputs(seed)
+    table, systems = table_by_hand(inputs), [*inputs.systems]
+    runs = {name: [write_frame(run) for run in of] for name, of in inputs.systems.items()}
+    groups = pl.DataFrame([*inputs.groups.items()], schema=["query_id", "group"], orient="row")
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gg.GoodgainNotice)
         # Exact tests: all signs of 11 queries are fewer than the resamples.
-        options = {"alpha": given.alpha, "resamples": 2_050}
-        found = gg.compare(given.qrels, runs, given.measures, groups=groups, **options)
+        options = {"alpha": inputs.alpha, "resamples": 2_050}
+        comparison = gg.compare(inputs.qrels, runs, inputs.measures, groups=groups, **options)
         of_two = {name: runs[name] for name in "AB"}
-        based = gg.compare(given.qrels, of_two, "SRR@2", baseline="A", **options)
-        without = gg.compare(given.qrels, runs, given.measures, missing="absent", **options)
-    for row in found.means.iter_rows(named=True):
+        based = gg.compare(inputs.qrels, of_two, "SRR@2", baseline="A", **options)
+        without = gg.compare(inputs.qrels, runs, inputs.measures, missing="absent", **options)
+
+    for row in comparison.means.iter_rows(named=True):
         values = [value for value in table[row["measure"]][row["system"]].values() if value is not None]
         assert (row["queries"], row["mean"]) == (len(values), pytest.approx(average([*values])))
-    assert found.groups is not None
-    members = {group: [q for q, of in given.groups.items() if of == group] for group in given.groups.values()}
+    assert comparison.groups is not None
+    members = {group: [q for q, of in inputs.groups.items() if of == group] for group in inputs.groups.values()}
     pairs = [(new, old) for old, new in combinations(systems, 2)]
-    for measure in given.measures:
-        rows = found.pairs.filter(measure=measure)
+
+    for measure in inputs.measures:
+        rows = comparison.pairs.filter(measure=measure)
         assert rows.select("system", "against").rows() == pairs
-        check_rows(rows, table, [[*given.qrels]] * len(pairs), given)
-        of_groups = found.groups.filter(measure=measure)
-        check_rows(of_groups, table, [members[group] for group in of_groups["group"]], given)
-    check_left_out([*found.notes], table, given)
-    table_without = table_by_hand(given, missing="absent")
-    for measure in given.measures:
-        check_rows(without.pairs.filter(measure=measure), table_without, [[*given.qrels]] * len(pairs), given)
+        check_rows(rows, table, [[*inputs.qrels]] * len(pairs), inputs)
+        of_groups = comparison.groups.filter(measure=measure)
+        check_rows(of_groups, table, [members[group] for group in of_groups["group"]], inputs)
+
+    check_left_out([*comparison.notes], table, inputs)
+    table_without = table_by_hand(inputs, missing="absent")
+    for measure in inputs.measures:
+        check_rows(without.pairs.filter(measure=measure), table_without, [[*inputs.qrels]] * len(pairs), inputs)
     for row in without.means.iter_rows(named=True):
         values = [value for value in table_without[row["measure"]][row["system"]].values() if value is not None]
         assert (row["queries"], row["mean"]) == (len(values), pytest.approx(average([*values])) if values else None)
-    check_absent(found, without, given)
-    check_power(found, table, given)
+    check_absent(comparison, without, inputs)
+    check_power(comparison, table, inputs)
+
     for outcome in check_requirements(based, ["SRR@2<=0.3", "SRR@2<=baseline"]):
         names = [outcome.system] if outcome.baseline is None else [outcome.system, "A"]
-        known = [q for q in given.qrels if all(table["SRR@2"][name][q] is not None for name in names)]
-        mean = average([table["SRR@2"][outcome.system][q] for q in known])
-        bound = 0.3 if outcome.baseline is None else average([table["SRR@2"]["A"][q] for q in known])
-        left_out = len(given.qrels) - len(known)
-        assert (outcome.queries, outcome.left_out) == (len(known), left_out)
+        qs = [q for q in inputs.qrels if all(table["SRR@2"][name][q] is not None for name in names)]
+        mean = average([table["SRR@2"][outcome.system][q] for q in qs])
+        bound = 0.3 if outcome.baseline is None else average([table["SRR@2"]["A"][q] for q in qs])
+        left_out = len(inputs.qrels) - len(qs)
+        assert (outcome.queries, outcome.left_out) == (len(qs), left_out)
         fits = mean is not None and bound is not None and mean <= bound + 1e-12
-        assert outcome.holds == (fits and left_out <= len(known))
+        assert outcome.holds == (fits and left_out <= len(qs))
         assert ("left out" in str(outcome)) == (left_out > 0 and mean is not None)
 
 

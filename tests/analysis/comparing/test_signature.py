@@ -168,8 +168,9 @@ def test_each_option_of_qrels_changes_their_digest(tmp_path: Path) -> None:
         "label": [(rows.drop("relevance"), {"label": 1}), (rows.drop("relevance"), {"label": 2})],
     }
     assert {*inspect.signature(gg.read_qrels).parameters} - INPUTS == {*calls}
-    for name, made in calls.items():
-        one, other = (gg.read_qrels(source, **options).digest for source, options in made)
+
+    for name, call in calls.items():
+        one, other = (gg.read_qrels(source, **options).digest for source, options in call)
         assert one != other, name
 
 
@@ -191,9 +192,9 @@ def test_a_run_with_other_names_of_columns_is_compared_with_a_baseline_file(tmp_
     path, run = tmp_path / "b.jsonl", RUN.drop("turn")
     gg.compare(LABELS, {"old": run, "other": run}, "nCG nDCG@10").write_baseline(path, "old")
     renamed = run.rename({"iteration": "step"})
-    found = gg.compare(LABELS, {"new": renamed}, "nCG", baseline_file=path, columns={"step": "iteration"})
-    assert found.signature["columns"] == ["baseline:", "new:step=iteration"]
-    assert found.pairs.get_column("verdict").to_list() == ["equal"]
+    comparison = gg.compare(LABELS, {"new": renamed}, "nCG", baseline_file=path, columns={"step": "iteration"})
+    assert comparison.signature["columns"] == ["baseline:", "new:step=iteration"]
+    assert comparison.pairs.get_column("verdict").to_list() == ["equal"]
 
 
 @pytest.mark.parametrize("name", sorted({*READ, *SCORE} - {"rel", "groups", "bounds", "columns", "page"}))

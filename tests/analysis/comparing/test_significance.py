@@ -166,9 +166,9 @@ def test_what_rounding_leaves_of_a_zero_is_no_difference() -> None:
 def test_true_differences_of_34_systems_are_decided() -> None:
     qrels = {f"q{query}": {f"d{rank}": 1 for rank in range(34)} for query in range(20)}
     systems = {f"system{k}": {query: {f"d{rank}": 1.0 for rank in range(k + 1)} for query in qrels} for k in range(34)}
-    found = gg.compare(qrels, systems, "R@34")
-    assert set(found.pairs["verdict"]) == {"better"}
-    assert found.signature["signs"] == 20 * 561 / 0.05
+    comparison = gg.compare(qrels, systems, "R@34")
+    assert set(comparison.pairs["verdict"]) == {"better"}
+    assert comparison.signature["signs"] == 20 * 561 / 0.05
     with pytest.warns(
         gg.GoodgainNotice, match=r"with 9,998 random signs no .* among 561 pairs can be significant at 0\.05"
     ):
@@ -181,11 +181,11 @@ def test_the_pairs_of_all_groups_need_enough_random_signs() -> None:
     systems = {name: {query: {name: 1.0} for query in qrels} for name in "cba"}
     # 3 pairs are few enough for 9,999 random signs at this level, and 3 pairs of 2 groups are not
     groups = pl.DataFrame({"query_id": [*qrels, *qrels], "group": ["x"] * 20 + ["y"] * 20})
-    found = gg.compare(qrels, systems, "nDCG@1", groups=groups, alpha=0.0004)
-    assert found.groups is not None
-    assert set(found.groups["verdict"]) == {"better"}
-    assert "signs" not in found.signature
-    assert found.signature["signs_of_groups"] == 20 * 6 / 0.0004
+    comparison = gg.compare(qrels, systems, "nDCG@1", groups=groups, alpha=0.0004)
+    assert comparison.groups is not None
+    assert set(comparison.groups["verdict"]) == {"better"}
+    assert "signs" not in comparison.signature
+    assert comparison.signature["signs_of_groups"] == 20 * 6 / 0.0004
     with pytest.warns(gg.GoodgainNotice, match="2 groups: with 9,998 random signs no difference among 6 pairs"):
         gg.compare(qrels, systems, "nDCG@1", groups=groups, alpha=0.0004, resamples=9_998)
 

@@ -53,12 +53,14 @@ def test_every_share_of_results_that_is_lower_without_results_is_declared() -> N
     ]  # they need more than a run
     names = [one.usage.replace("[", "").replace("]", "").replace("@i", "@1").replace("@k", "@3") for one in alone]
     down = [name for name in names if "@recall" not in name and find_direction(parse_measure(name)) == "down"]
+
     for name in down:
         values = [
             gg.evaluate({"q": {"a": 3, "b": 2, "c": 0}}, run, name)[name] for run in (frame_of(empty), frame_of(busy))
         ]
         is_count = name.startswith("Num")
         assert needs_results(parse_measure(name)) or is_count or values[0] >= values[1], name  # type: ignore[operator]
+
     assert {"SRR@1", "Fallout@3", "Unjudged@3"} <= {name for name in down if needs_results(parse_measure(name))}
 
 
@@ -66,7 +68,11 @@ def gg_measures() -> list[Any]:
     from goodgain.measures import MEASURES
     from goodgain.measures.families import RANKED_MEASURES, SESSION_MEASURES
 
-    return [*(one.declaration for one in MEASURES.values()), *RANKED_MEASURES.values(), *SESSION_MEASURES.values()]
+    return [
+        *(measure.declaration for measure in MEASURES.values()),
+        *RANKED_MEASURES.values(),
+        *SESSION_MEASURES.values(),
+    ]
 
 
 def frame_of(run: dict[str, dict[str, float]]) -> pl.DataFrame:
@@ -76,33 +82,33 @@ def frame_of(run: dict[str, dict[str, float]]) -> pl.DataFrame:
 
 @pytest.mark.parametrize("measure", SHARES)
 def test_a_system_that_returned_nothing_has_no_value_and_no_verdict(measure: str) -> None:
-    found = compare({"a": A, "never": NEVER}, measure)
-    row = found.pairs.row(0, named=True)
+    comparison = compare({"a": A, "never": NEVER}, measure)
+    row = comparison.pairs.row(0, named=True)
     assert (row["verdict"], row["queries"], row["mean"], row["significant"]) == ("no results", 0, None, False)
-    assert found.means.select("system", "queries").rows() == [("a", 30), ("never", 0)]
-    assert found.means.filter(system="never").item(0, "mean") is None
+    assert comparison.means.select("system", "queries").rows() == [("a", 30), ("never", 0)]
+    assert comparison.means.filter(system="never").item(0, "mean") is None
     cutoff = " by iteration 2" if measure.endswith("@2") else ""
-    assert f"{measure} leaves out 30 queries where a system has no results{cutoff} (never 30)." in found.notes
+    assert f"{measure} leaves out 30 queries where a system has no results{cutoff} (never 30)." in comparison.notes
 
 
 @pytest.mark.parametrize("measure", SHARES)
 def test_a_query_without_results_is_left_out_of_the_pairs_of_its_system_alone(measure: str) -> None:
     c = search(range(5, 8), repeats=0)
-    found = compare({"a": A, "broken": BROKEN, "c": c}, measure)
-    queries = {(row["system"], row["against"]): row["queries"] for row in found.pairs.iter_rows(named=True)}
+    comparison = compare({"a": A, "broken": BROKEN, "c": c}, measure)
+    queries = {(row["system"], row["against"]): row["queries"] for row in comparison.pairs.iter_rows(named=True)}
     assert queries == {("broken", "a"): 10, ("c", "a"): 27, ("c", "broken"): 10}
-    assert found.means.get_column("queries").to_list() == [30, 10, 27]
-    assert found.pairs.filter(system="broken").item(0, "verdict") == "equal"
-    own = gg.evaluate(
+    assert comparison.means.get_column("queries").to_list() == [30, 10, 27]
+    assert comparison.pairs.filter(system="broken").item(0, "verdict") == "equal"
+    scores = gg.evaluate(
         {q: QRELS[q] for q in QUERIES[20:]}, search(kept=QUERIES).filter(pl.col("query_id") >= "q20"), measure
     )
-    assert found.means.filter(system="broken").item(0, "mean") == pytest.approx(own[measure])
+    assert comparison.means.filter(system="broken").item(0, "mean") == pytest.approx(scores[measure])
 
 
 def test_shares_that_are_worse_without_results_keep_0_and_evaluate_keeps_the_guidelines_value() -> None:
-    found = compare({"a": A, "never": NEVER}, "SRE@2 RAG@2 AvgGain@1 nCG@2")
-    assert found.pairs.get_column("queries").to_list() == [30] * 4
-    assert found.pairs.get_column("verdict").to_list() == ["worse"] * 4
+    comparison = compare({"a": A, "never": NEVER}, "SRE@2 RAG@2 AvgGain@1 nCG@2")
+    assert comparison.pairs.get_column("queries").to_list() == [30] * 4
+    assert comparison.pairs.get_column("verdict").to_list() == ["worse"] * 4
     assert gg.evaluate(QRELS, NEVER, "SRR@2")["SRR@2"] == 0
 
 
@@ -113,58 +119,62 @@ def test_only_results_up_to_the_iteration_count() -> None:
         .unique()
         .with_columns(iteration=pl.lit(1, pl.Int64), doc_id=pl.lit(EMPTY_DOC), rank=pl.lit(1, pl.Int64))
     )
-    found = compare({"a": A, "late": pl.concat([first, late])}, "SRR@1 SRR@2 Unjudged@5")
-    assert found.pairs.get_column("verdict").to_list()[0] == "no results"
-    assert found.pairs.get_column("queries").to_list() == [0, 30, 30]
+    comparison = compare({"a": A, "late": pl.concat([first, late])}, "SRR@1 SRR@2 Unjudged@5")
+    assert comparison.pairs.get_column("verdict").to_list()[0] == "no results"
+    assert comparison.pairs.get_column("queries").to_list() == [0, 30, 30]
 
 
 def test_replicates_without_results_are_left_out_of_the_mean_of_a_query(tmp_path: Path) -> None:
     several = [A, BROKEN]
-    found = compare({"x": several, "b": search(repeats=0)}, "SRR@2")
+    comparison = compare({"x": several, "b": search(repeats=0)}, "SRR@2")
     alone = compare({"x": A, "b": search(repeats=0)}, "SRR@2")
-    assert found.pairs.item(0, "queries") == 30
-    assert found.means.get_column("mean").to_list() == pytest.approx(alone.means.get_column("mean").to_list())
-    assert found.replicates.select("replicates", "mean").row(0) == (2, pytest.approx(alone.means.item(0, "mean")))
-    found.write_baseline(tmp_path / "x.jsonl", "x")
+    assert comparison.pairs.item(0, "queries") == 30
+    assert comparison.means.get_column("mean").to_list() == pytest.approx(alone.means.get_column("mean").to_list())
+    assert comparison.replicates.select("replicates", "mean").row(0) == (2, pytest.approx(alone.means.item(0, "mean")))
+    comparison.write_baseline(tmp_path / "x.jsonl", "x")
     again = compare({"b": search(repeats=0)}, "SRR@2", baseline_file=tmp_path / "x.jsonl")
-    assert again.means.get_column("mean").to_list() == found.means.get_column("mean").to_list()
+    assert again.means.get_column("mean").to_list() == comparison.means.get_column("mean").to_list()
 
 
 def test_groups_and_bounds_leave_out_the_same_queries() -> None:
     groups = pl.DataFrame({"query_id": QUERIES, "group": ["early" if k < 15 else "late" for k in range(30)]})
-    found = compare({"a": A, "broken": BROKEN}, "SRR@2", groups=groups, bounds=True)
-    assert found.groups is not None
-    assert found.groups.select("group", "queries", "verdict").rows() == [
+    comparison = compare({"a": A, "broken": BROKEN}, "SRR@2", groups=groups, bounds=True)
+    assert comparison.groups is not None
+    assert comparison.groups.select("group", "queries", "verdict").rows() == [
         ("early", 0, "no results"),
         ("late", 10, "equal"),
     ]
-    least, most = found.pairs.select("least", "most").row(0)
+
+    least, most = comparison.pairs.select("least", "most").row(0)
     assert (least, most) == (0, 0)
     assert (
-        found.means.filter(system="broken").select("least", "mean").row(0)
-        == (found.means.filter(system="broken").item(0, "mean"),) * 2
+        comparison.means.filter(system="broken").select("least", "mean").row(0)
+        == (comparison.means.filter(system="broken").item(0, "mean"),) * 2
     )
 
 
 def test_all_forms_say_how_many_queries_a_mean_is_over() -> None:
-    found = compare({"a": A, "broken": BROKEN, "never": NEVER}, "SRR@2")
+    comparison = compare({"a": A, "broken": BROKEN, "never": NEVER}, "SRR@2")
     assert re.search(
-        r"\| SRR@2 ↓ \| [\d.]+ \(30 queries\) \| [\d.]+ \(10 queries\) \| – \(0 queries\) \|", found.to_text("markdown")
+        r"\| SRR@2 ↓ \| [\d.]+ \(30 queries\) \| [\d.]+ \(10 queries\) \| – \(0 queries\) \|",
+        comparison.to_text("markdown"),
     )
-    assert "(10 queries)" in found.to_text("latex") and "no results" in found.to_text("latex", rows="measures")
-    assert "no results" in found.to_text("csv")
-    made = json.loads(found.to_text("json"))
-    assert [row["queries"] for row in made["means"]] == [30, 10, 0]
-    assert [row["queries"] for row in made["pairs"]] == [10, 0, 0]
-    assert made["pairs"][1]["verdict"] == "no results"
-    assert "1 equal, 2 no results" in write_comment(found, [])
+    assert "(10 queries)" in comparison.to_text("latex") and "no results" in comparison.to_text(
+        "latex", rows="measures"
+    )
+    assert "no results" in comparison.to_text("csv")
+    data = json.loads(comparison.to_text("json"))
+    assert [row["queries"] for row in data["means"]] == [30, 10, 0]
+    assert [row["queries"] for row in data["pairs"]] == [10, 0, 0]
+    assert data["pairs"][1]["verdict"] == "no results"
+    assert "1 equal, 2 no results" in write_comment(comparison, [])
 
 
 @pytest.mark.parametrize("line", ["SRR@2<=0.9", "SRR@2<=baseline", "SRR@2<=baseline significant"])
 def test_a_required_line_says_how_many_queries_it_left_out_and_fails_above_half(line: str) -> None:
     systems = {"a": A, "never": NEVER, "broken": BROKEN, "half": search(range(15))}
-    found = compare(systems, "SRR@2", baseline="a")
-    never, broken, half = check_requirements(found, [line])
+    comparison = compare(systems, "SRR@2", baseline="a")
+    never, broken, half = check_requirements(comparison, [line])
     assert not never.holds and never.value is None
     assert not broken.holds
     assert "20 of 30 queries left out because a system has no results by iteration 2: more than half" in str(broken)
@@ -179,7 +189,10 @@ def test_a_required_line_of_evaluate_leaves_out_queries_without_results(measure:
     """An agent that broke down passed a gate: 0 is the best value of a query without results."""
     names = (("never", NEVER), ("broken", BROKEN), ("half", search(range(15))), ("a", A))
     scores = {name: gg.evaluate(QRELS, run, measure) for name, run in names}
-    assert all([*of.means] == of.per_query["measure"].unique().to_list() == [measure] for of in scores.values())
+    assert all(
+        [*scores_of_system.means] == scores_of_system.per_query["measure"].unique().to_list() == [measure]
+        for scores_of_system in scores.values()
+    )
     never, broken, half, a = check_requirements(scores, [f"{measure}<=1"])
     assert [one.holds for one in (never, broken, half, a)] == [False, False, True, True]
     assert never.value is None and (half.queries, half.left_out) == (15, 15)
@@ -203,9 +216,9 @@ def test_the_page_does_not_call_systems_equal_in_queries_without_a_value() -> No
 
 
 def test_a_lower_count_of_a_system_that_returned_nothing_is_told() -> None:
-    lacking = search(range(20), kept=QUERIES).filter(pl.col("query_id") >= "q03")
-    found = compare({"a": A, "b": lacking}, "NumDup@2 NumResults NumUnjudged NumIter SRR@2")
-    notes = "\n".join(found.notes)
+    match = search(range(20), kept=QUERIES).filter(pl.col("query_id") >= "q03")
+    comparison = compare({"a": A, "b": match}, "NumDup@2 NumResults NumUnjudged NumIter SRR@2")
+    notes = "\n".join(comparison.notes)
     assert "NumDup@2 of b: less because it has no results by iteration 2 in 20 queries." in notes
     assert "NumResults of b: less because it has no results in 20 queries." in notes
     assert "NumUnjudged of b: less because it has no results in 20 queries." in notes
@@ -227,8 +240,9 @@ def test_power_counts_the_pairs_that_holm_corrects_over(pairs: int) -> None:
     found = quietly(qrels, runs, "CG")
     assert found.pairs.select("wins", "losses").unique().rows() == [(6, 0)]
     assert set(found.pairs["verdict"]) == ({"better"} if pairs == 1 else {"unclear"})
-    needed = found.detectable.rows(named=True)[1::2]
-    assert all(row["pairs"] == pairs and row["queries"] >= {3: 7, 6: 8}[pairs] for row in needed)
+
+    rows = found.detectable.rows(named=True)[1::2]
+    assert all(row["pairs"] == pairs and row["queries"] >= {3: 7, 6: 8}[pairs] for row in rows)
     if pairs > 1:
         least = {3: 7, 6: 8}[pairs]
         assert (

@@ -185,6 +185,7 @@ def test_print_shows_the_plain_table_of_the_command_and_the_notes() -> None:
         "la_te against quick, 25 queries" in text and text.count("Before iteration 6 quick stopped in 6 queries") == 1
     )
     assert sum("queries can show a difference" in line for line in text.splitlines()) == 1
+
     command = run_command(
         "compare", qrels, runs[0], f"la_te={runs[1]}", "-m", "nDCG@10 nCG(rel=1)@6", "-o", "table"
     ).stdout

@@ -34,6 +34,7 @@ def make_world(random: Random) -> World:
     queries = random.sample(HOSTILE, random.randint(1, 6))
     documents = random.sample(HOSTILE, random.randint(1, 12))
     world: World = {}
+
     for system in ("old", "new"):
         searched = [query for query in queries if random.randint(0, 5)] or queries[:1]
         world[system] = {
@@ -42,6 +43,7 @@ def make_world(random: Random) -> World:
             ]
             for query in searched
         }
+
     if not {*world["old"]} & {*world["new"]}:
         world["new"] = {query: [["x"]] for query in world["old"]}
     return world
@@ -154,8 +156,8 @@ def test_shared_numbers_of_several_runs_are_means_over_pairs_of_runs() -> None:
         assert shared is not None
         of_runs = pl.concat([single.per_query for single in singles if single is not None])
         for row in shared.per_query.iter_rows(named=True):
-            same = of_runs.filter(query_id=row["query_id"])
-            assert row["jaccard"] == pytest.approx(same.get_column("jaccard").mean())
+            rows = of_runs.filter(query_id=row["query_id"])
+            assert row["jaccard"] == pytest.approx(rows.get_column("jaccard").mean())
 
 
 @quiet
@@ -216,6 +218,7 @@ def test_labels_change_no_value_of_a_measure_that_needs_none() -> None:
     assert [str(measure) for measure in measures[:6]] == [
         *("SRR", "NumIter", "NumResults", "NumUnique", "NumDup", "RepeatedQueries")
     ]
+
     measures.append("AreaOver(measure='NumUnique',budget=3) ValueAt(measure='NumResults',budget=2)")
     run = to_frame({"q": [["a", "b"], ["a", "c"]], "r": [["a"], [], ["a"]]})
     expected = gg.evaluate(gg.NO_LABELS, run, measures, results=results).per_query
@@ -235,12 +238,14 @@ def test_labels_change_a_value_of_each_measure_that_needs_them() -> None:
     run = to_frame({"q": [["a", "b"], ["a", "c"]], "r": [["a"], ["d"]]})
     changed: set[str] = set()
     first = gg.evaluate({"q": {"z": 0}, "r": {"z": 0}}, run, names).mean()
+
     for _ in range(60):
         if changed == {*names}:
             break
         labels = {query: {doc: random.choice([0, 3]) for doc in random.sample("abcdz", 3)} for query in "qr"}
         means = gg.evaluate(labels, run, names).mean()
         changed |= {name for name in names if means[name] != first[name]}
+
     assert changed == {*names}
 
 
@@ -336,30 +341,35 @@ def test_outcomes_and_the_share_that_searched_are_compared() -> None:
             "completed": [1] * 9 + [0] * 7,
         }
     )
-    found = gg.compare_unlabelled(runs, baseline="old", outcomes=outcomes)
-    means = {(row["measure"], row["system"]): row["mean"] for row in found.means.iter_rows(named=True)}
+    comparison = gg.compare_unlabelled(runs, baseline="old", outcomes=outcomes)
+    means = {(row["measure"], row["system"]): row["mean"] for row in comparison.means.iter_rows(named=True)}
     assert means["searched", "new"] == 0.5
     assert means["completed", "new"] == 0.125
-    assert found.pairs.filter(measure="completed").get_column("verdict").to_list() == ["worse"]
-    asked = (
+    assert comparison.pairs.filter(measure="completed").get_column("verdict").to_list() == ["worse"]
+
+    column = (
         gg.compare_unlabelled(runs, "SRR", outcomes=outcomes).means.get_column("measure").unique(maintain_order=True)
     )
-    assert asked.to_list() == ["SRR", "completed"]
+    assert column.to_list() == ["SRR", "completed"]
 
 
 @quiet
 def test_each_form_says_what_is_unknown_and_the_next_call() -> None:
-    found = compare({"old": {"q": [["a"], ["b"]], "r": [["a"]]}, "new": {"q": [["b"], ["c"]], "r": [["d"]]}})
-    assert found.next_step == "goodgain.pool(runs, sample_queries=2)"
-    for text in (str(found), *(found.to_text(form) for form in ("markdown", "latex", "json")), found._repr_html_()):
+    comparison = compare({"old": {"q": [["a"], ["b"]], "r": [["a"]]}, "new": {"q": [["b"], ["c"]], "r": [["d"]]}})
+    assert comparison.next_step == "goodgain.pool(runs, sample_queries=2)"
+    for text in (
+        str(comparison),
+        *(comparison.to_text(form) for form in ("markdown", "latex", "json")),
+        comparison._repr_html_(),
+    ):
         assert "Without labels no number says" in text
         assert "sample_queries=2" in text.replace("\\", "")
         assert "udged share" not in text
-    frames = json.loads(found.to_text("json"))
-    assert frames["shared"] == found.shared.pairs.to_dicts()  # type: ignore[union-attr]  # without labels
-    assert frames["searches"] == found.shared.searches.to_dicts()  # type: ignore[union-attr]
-    assert "2 searches of new found no document that old found" in str(found)
-    assert "1 query of 2 share no document" in str(found)
+    frames = json.loads(comparison.to_text("json"))
+    assert frames["shared"] == comparison.shared.pairs.to_dicts()  # type: ignore[union-attr]  # without labels
+    assert frames["searches"] == comparison.shared.searches.to_dicts()  # type: ignore[union-attr]
+    assert "2 searches of new found no document that old found" in str(comparison)
+    assert "1 query of 2 share no document" in str(comparison)
 
 
 @quiet

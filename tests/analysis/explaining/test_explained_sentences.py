@@ -65,16 +65,17 @@ def find_changes(
     name, at, rel, *_ = oracle.parse(measure)
     tables = [oracle.count(rows, qrels, rel=rel, labels=labels) for rows in sides]
     changes = {}
+
     for query in tables[0].pools:
-        base, new = (oracle.value(of, query, name, at=at) for of in tables)
+        base, new = (oracle.value(table, query, name, at=at) for table in tables)
         if name not in RATES:
             changes[query] = Change(new - base, None, None, (base, Fraction(1), new, Fraction(1)))
             continue
-        a, c = (oracle.value(of, query, RATES[name], at=at) for of in tables)
+        a, c = (oracle.value(table, query, RATES[name], at=at) for table in tables)
         if name.startswith("S"):
-            b, d = (oracle.value(of, query, "NumResults", at=at) for of in tables)
+            b, d = (oracle.value(table, query, "NumResults", at=at) for table in tables)
         else:
-            b, d = (Fraction(at or of.pools[query].N) for of in tables)
+            b, d = (Fraction(at or table.pools[query].N) for table in tables)
         if name == "SRR" and not (b and d):  # no value without results, as in compare
             continue
         above = below = None
@@ -82,6 +83,7 @@ def find_changes(
             above, below = (c - a) * (1 / b + 1 / d) / 2, (1 / d - 1 / b) * (a + c) / 2
             assert above + below == new - base
         changes[query] = Change(new - base, above, below, (a, b, c, d))
+
     return changes
 
 
@@ -91,11 +93,13 @@ def is_shown(shown: str, value: Fraction | float) -> bool:
 
 def check_cause(said: str, measure: str, case: Case, other: Case, changes: dict[str, Change]) -> None:
     number = len(changes)
-    total = sum((one.difference for one in changes.values()), Fraction(0))
+    total = sum((change.difference for change in changes.values()), Fraction(0))
     of_part = {
-        "numerator": {query: one.numerator for query, one in changes.items() if one.numerator is not None},
-        "denominator": {query: one.denominator for query, one in changes.items() if one.denominator is not None},
-        "none": {query: one.difference for query, one in changes.items() if one.numerator is None},
+        "numerator": {query: change.numerator for query, change in changes.items() if change.numerator is not None},
+        "denominator": {
+            query: change.denominator for query, change in changes.items() if change.denominator is not None
+        },
+        "none": {query: change.difference for query, change in changes.items() if change.numerator is None},
     }
     is_rate = oracle.parse(measure)[0] in RATES
     sums = {part: sum(of.values(), Fraction(0)) for part, of in of_part.items()}
@@ -103,27 +107,29 @@ def check_cause(said: str, measure: str, case: Case, other: Case, changes: dict[
     assert amount, said
     assert amount[2]
     assert float(amount[1]) * total >= 0, said
-    if is_rate and (found := re.match(r"(\S+) ([\d.]+) → ([\d.]+) in (\d+) quer", said)):
-        part = "denominator" if found[1] in ("results", "iterations") else "numerator"
+
+    if is_rate and (match := re.match(r"(\S+) ([\d.]+) → ([\d.]+) in (\d+) quer", said)):
+        part = "denominator" if match[1] in ("results", "iterations") else "numerator"
         moved = {query: value for query, value in of_part[part].items() if value and value * total > 0}
         first = 1 if part == "denominator" else 0
-        assert is_shown(found[2], sum(changes[query].ends[first] for query in moved))
-        assert is_shown(found[3], sum(changes[query].ends[first + 2] for query in moved))
+        assert is_shown(match[2], sum(changes[query].ends[first] for query in moved))
+        assert is_shown(match[3], sum(changes[query].ends[first + 2] for query in moved))
     elif is_rate and (
-        found := re.match(r"(\w+) (?:has no row|has no results|got no results)[\w ]*? in (\d+) quer", said)
+        match := re.match(r"(\w+) (?:has no row|has no results|got no results)[\w ]*? in (\d+) quer", said)
     ):
         part = "none"
         moved = {query: value for query, value in of_part[part].items() if value * total > 0}
-        assert all(changes[query].ends[1 if found[1] == "base" else 3] == 0 for query in moved)
-        found = re.match(r"()()()(?:.*) in (\d+) quer", said)
-        assert found
+        assert all(changes[query].ends[1 if match[1] == "base" else 3] == 0 for query in moved)
+        match = re.match(r"()()()(?:.*) in (\d+) quer", said)
+        assert match
     else:
         check_documents(said, measure, case, other, changes, total, amount[1])
         assert not is_rate or sums["numerator"] * total > 0, said
         assert not is_rate or sums["numerator"] * total == max(value * total for value in sums.values())
         return
+
     assert sums[part] * total == max(value * total for value in sums.values()), said
-    assert int(found[4]) == len(moved)
+    assert int(match[4]) == len(moved)
     assert is_shown(amount[1], sum(moved.values(), Fraction(0)) / number)
 
 
@@ -141,11 +147,13 @@ def check_documents(
     is_rate = name in RATES
     wanted = expect_amounts(measure, case, other)
     groups: defaultdict[tuple[str, str], list[Fraction]] = defaultdict(list)
+
     for (query, _), (worth, cause, by) in wanted.items():
         _, b, _, d = changes[query].ends
         if cause is not None and (not is_rate or (b and d)):
             weight = ((1 / b + 1 / d) / 2 if is_rate else Fraction(1)) / len(changes)
             groups[by, cause].append(worth * weight)
+
     sums = {group: sum(of, Fraction(0)) for group, of in groups.items()}
     largest = max(value * total for value in sums.values())
     told = [
@@ -164,6 +172,7 @@ def expect_causes(measure: str, case: Case, other: Case) -> dict[str, set[str | 
         if cause is not None:
             of_documents[query][CAUSES[by, cause].format(n="some good documents", at=at)] += amount
     expected: dict[str, set[str | None]] = {}
+
     for query, change in find_changes(measure, [case.run, other.run], case.qrels, case.labels).items():
         _, before, _, after = change.ends
         sign = 1 if change.difference > 0 else -1
@@ -185,22 +194,23 @@ def expect_causes(measure: str, case: Case, other: Case) -> dict[str, set[str | 
             added[f"{'more' if after > before else 'fewer'} {DIVISORS.get(name)}"] = (change.denominator or 0) * sign
         most = max(added.values())
         expected[query] = {said for said, of in added.items() if of == most} if change.difference else {None}
+
     return expected
 
 
 def check_query_causes(explained: gg.Explanation, measure: str, case: Case, other: Case) -> set[str]:
     """Check the cause of each query, as the page lists it; return those without names and numbers."""
     causes = find_main_causes(Account(explained), explained.parts[measure])
-    found = dict(causes.select("query_id", "cause").iter_rows())
+    rows = dict(causes.select("query_id", "cause").iter_rows())
     for query, expected in expect_causes(measure, case, other).items():
-        assert found[query] in expected, (measure, query, expected)
-    return {re.sub(r"base|new|\d+", "", cause) for cause in found.values() if cause}
+        assert rows[query] in expected, (measure, query, expected)
+    return {re.sub(r"base|new|\d+", "", cause) for cause in rows.values() if cause}
 
 
 def check_sentence(said: str, measure: str, case: Case, other: Case) -> bool:
     changes = find_changes(measure, [case.run, other.run], case.qrels, case.labels)
     sign, rel = -1 if measure.startswith("SRR") else 1, oracle.parse(measure)[2]
-    gains = [sign * one.difference for one in changes.values()]
+    gains = [sign * change.difference for change in changes.values()]
     if not any(gains):
         assert ("are equal in" if gains else "no query has a value in both") in said
         return False
@@ -209,16 +219,19 @@ def check_sentence(said: str, measure: str, case: Case, other: Case) -> bool:
     )
     assert head, said
     assert [int(head[k]) for k in (1, 2, 3)] == [sum(g < 0 for g in gains), len(gains), sum(g > 0 for g in gains)]
-    total = sum((one.difference for one in changes.values()), Fraction(0))
+
+    total = sum((change.difference for change in changes.values()), Fraction(0))
     assert is_shown(head[4], total / len(gains))
     main = re.search(r"Main cause: (.*?\(\S+?(?: in the mean)?\))\. ", said)
     assert bool(main) == (abs(total) > 1e-12), said
+
     if main:
         check_cause(main[1], measure, case, other, changes)
     most = re.search(r"(\w+) (lost|improved|worsened) most \((\S+)\)", said)
     assert most, said
     assert is_shown(most[3], changes[most[1]].difference)
     assert sign * changes[most[1]].difference == (min(gains) if min(gains) < 0 else max(gains))
+
     for found in re.finditer(r"At iteration (\d+) base (.*?); new (.*?)\.", said):
         for side, told in zip((case.run, other.run), (found[2], found[3]), strict=True):
             line = oracle.count(side, case.qrels, rel=rel, labels=case.labels).at(most[1], int(found[1]))
@@ -238,6 +251,7 @@ def check_sentence(said: str, measure: str, case: Case, other: Case) -> bool:
                 for side in (case.run, other.run)
             ]
             assert sets[0] != sets[1], said
+
     return bool(main)
 
 
@@ -255,12 +269,13 @@ def test_random_pairs_give_no_false_sentence(by_iteration: bool) -> None:
             judged = gg.read_qrels(qrels_frame(case.qrels), labels=case.labels)
             measures = random.sample(MEASURES, 3)  # of two thresholds, or of one
             explained = gg.explain(judged, run_frame(case.run), run_frame(other.run), measures)
-            said = [part.text for part in build_screen(explained) if isinstance(part, Line)]
+            texts = [part.text for part in build_screen(explained) if isinstance(part, Line)]
             for measure in measures:
                 (first,) = [
-                    one for one in said if re.match(rf"{re.escape(measure)}: (new is|base and new|no query)", one)
+                    one for one in texts if re.match(rf"{re.escape(measure)}: (new is|base and new|no query)", one)
                 ]
                 causes += check_sentence(first, measure, case, other)
                 if not measure.startswith("SRR"):  # the page does not explain it
                     of_queries |= check_query_causes(explained, measure, case, other)
+
     assert causes > 8 and len(of_queries) > 4

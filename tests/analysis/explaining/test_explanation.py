@@ -49,6 +49,7 @@ def expected_documents(
     name, at, rel, *_ = oracle.parse(measure)
     found = {}
     runs = [oracle.iterations(rows) for rows in (base, new)]
+
     for query, judged in oracle.labels_of(qrels, labels).items():
         for doc in (doc for doc, of_doc in judged.items() if max(of_doc.values()) >= rel):
             places = [first_place(run.get(query, []), doc) for run in runs]
@@ -69,6 +70,7 @@ def expected_documents(
                 (counted[0], counted[1]), "neither"
             )
             found[query, doc] = (worth[1] - worth[0], cause_of(counted, places, given, ends, at, worth), by)
+
     return found
 
 
@@ -100,6 +102,7 @@ def cause_of(
         if given[0] != given[1]:
             return "judged_differently"
         return "earlier" if (places[1] or 0) < (places[0] or 0) else "later"
+
     if not any(counted):
         return None
     one = 0 if counted[0] else 1
@@ -125,6 +128,7 @@ def check_sums(
     labels = of["labels"]
     is_exact = labels is None
     is_whole = all(float(row.relevance).is_integer() for row in qrels)
+
     for measure in SUMS:
         wanted = expected_documents(measure, base, new, qrels, labels=labels)
         rows = explained.documents.filter(measure=measure)
@@ -153,10 +157,10 @@ def check_rates(explained: gg.Explanation, tables: list[oracle.Tables]) -> None:
     for measure, numerator in (*RATES.items(), ("SRR", "NumDup"), ("SRR@2", "NumDup@2")):
         name, at, *_ = oracle.parse(measure)
         for row in explained.queries.filter(measure=measure).iter_rows(named=True):
-            for side, of in zip(("base", "new"), tables, strict=True):
-                query, pool = row["query_id"], of.pools[row["query_id"]]
-                above = oracle.value(of, query, numerator.partition("@")[0], at=at)
-                below = oracle.value(of, query, "NumResults", at=at) if name[0] == "S" else Fraction(at or pool.N)
+            for side, table in zip(("base", "new"), tables, strict=True):
+                query, pool = row["query_id"], table.pools[row["query_id"]]
+                above = oracle.value(table, query, numerator.partition("@")[0], at=at)
+                below = oracle.value(table, query, "NumResults", at=at) if name[0] == "S" else Fraction(at or pool.N)
                 assert row[f"numerator_{side}"] == pytest.approx(float(above), rel=1e-12)
                 assert row[f"denominator_{side}"] == pytest.approx(float(below), rel=1e-12)
                 nothing = None if name == "SRR" else 0.0
@@ -203,19 +207,21 @@ def test_the_queries_and_values_are_those_of_compare_whatever_is_missing_or_inco
         cases = [make_case(random) for _ in range(2 * runs)]
         judged = sorted({row.query_id for row in cases[0].qrels})
         systems = {
-            "old": [run_frame(one.run) for one in cases[:runs]],
-            "new": [run_frame(one.run) for one in cases[runs:]],
+            "old": [run_frame(case.run) for case in cases[:runs]],
+            "new": [run_frame(case.run) for case in cases[runs:]],
         }
         outcomes = make_outcomes(random, judged, systems)
         missing, incomplete = ("zero", "absent")[tried % 2], ("keep", "zero", "absent")[tried % 3]
         x = gg.Experiment(qrels_frame(cases[0].qrels), systems, missing=missing, incomplete=incomplete, resamples=9)
         measures = [*SUMS, *RATES, "SRR", "SRR@2"]
+
         try:
             with no_notices():
                 compared = x.compare(measures, baseline="old", outcomes=outcomes)
                 explained = x.explain("old", "new", measures, outcomes=outcomes)
         except gg.InputError:  # no query in both systems
             continue
+
         check_against_comparison(explained, compared)
         tried += 1
 
@@ -225,13 +231,14 @@ def check_against_comparison(explained: gg.Explanation, compared: gg.Comparison)
     if explained.pairs is not None:
         queries = queries.join(explained.pairs, on="query_id").with_columns(query_id="of_query")
     means = queries.group_by("query_id", "measure").agg(pl.col("base", "new", "difference").mean())
-    both = means.filter(pl.col("difference").is_not_null())
+    rows = means.filter(pl.col("difference").is_not_null())
     names = ["old", "new"]
     wanted = compared.values.pivot(
         "system", on_columns=names, index=["query_id", "measure"], values="value"
     ).drop_nulls()
-    joined = both.join(wanted, on=["query_id", "measure"])
-    assert joined.height == both.height == wanted.height
+    joined = rows.join(wanted, on=["query_id", "measure"])
+    assert joined.height == rows.height == wanted.height
+
     for row in joined.iter_rows(named=True):
         assert row["difference"] == pytest.approx(row["new_right"] - row["old"], rel=1e-9, abs=1e-12)
     alone = explained.queries.with_columns(wanted="difference").select("query_id", "measure", "wanted")
@@ -288,10 +295,10 @@ def test_the_example_has_the_causes_that_its_readme_works_out(example: gg.Explan
 
 def test_the_runs_of_the_example_are_those_of_its_results() -> None:
     for name in ("old", "new"):
-        made = gg.to_run(read_results(EXAMPLE / "results.jsonl"), system=name)
+        run = gg.to_run(read_results(EXAMPLE / "results.jsonl"), system=name)
         read = gg.read_run(EXAMPLE / f"{name}.run").rows
         columns = ["query_id", "iteration", "doc_id"]
-        assert made.select(columns).rows() == read.select(columns).rows()
+        assert run.select(columns).rows() == read.select(columns).rows()
 
 
 def test_the_first_sentence_names_the_query_the_search_and_the_cause(example: gg.Explanation) -> None:
@@ -310,14 +317,17 @@ def test_a_system_that_never_searched_is_said_so_and_so_is_one_that_lacks_the_qu
     explained = gg.explain({"q": {"a": 3}, "r": {"b": 3}}, run, other)
     assert explained.causes.rows() == [("r", "CG", "base", cause, 1, -3.0)]
     assert explained.absent.rows() == ([("new", "r")] if cause == "absent" else [])
+
     text = explained.to_text()
     assert f"At iteration 1 base found 1 good document; new {said}." in text
     assert f"| new {said} where base found them | 1 | 1 | -3 | -1.5 |" in text
     assert "stopped" not in text + str(explained.queries["sentence"].to_list())
     assert f"| 1 | b (3) | {said} |" in explained.to_text(query="r")
+
     with pytest.warns(gg.GoodgainNotice, match="for each of the 2 pairs"):
         of_pairs = gg.explain({"q": {"a": 3}, "r": {"b": 3}}, [run, run], other)
     assert of_pairs.causes.get_column("cause").to_list() == [cause] * 2
+
     rates = gg.explain({"q": {"a": 3}, "r": {"b": 3}}, run, other, "RG SRE").to_text()
     assert f"Main cause: new {said} in 1 query (-1.5 in the mean)." in rates
     words = "got no results" if cause == "never_searched" else said
@@ -334,11 +344,13 @@ def test_results_show_their_searches_where_the_run_counts_from_another_number() 
     results = read_results(EXAMPLE / "results.jsonl")
     runs = [gg.read_run(EXAMPLE / f"{name}.run").rows for name in ("old", "new")]
     wanted = gg.explain(EXAMPLE / "qrels.txt", *(pl.DataFrame(run) for run in runs), results=results).iterations
+
     for shift in (-1, 2):
         shifted = [run.with_columns(pl.col("iteration") + shift) for run in runs]
         with no_notices():
             found = gg.explain(EXAMPLE / "qrels.txt", *shifted, results=results).iterations
         assert_frame_equal(found, wanted)
+
     turned = [run.with_columns(pl.col("iteration") - (pl.col("query_id") == "dam").cast(pl.Int64)) for run in runs]
     with (
         pytest.raises(gg.InputError, match=r"query dam has iterations 0 to . in the run and iterations 1 to"),
@@ -348,12 +360,12 @@ def test_results_show_their_searches_where_the_run_counts_from_another_number() 
 
 
 def test_results_in_another_order_than_the_runs_are_refused() -> None:
-    both = read_results(EXAMPLE / "results.jsonl")
-    old, new = (both.filter(system=name) for name in ("old", "new"))
+    results = read_results(EXAMPLE / "results.jsonl")
+    old, new = (results.filter(system=name) for name in ("old", "new"))
     explain = partial(gg.explain, EXAMPLE / "qrels.txt", EXAMPLE / "old.run", EXAMPLE / "new.run", "CG@3")
     with pytest.raises(gg.InputError, match=r"hold no system 'old', only 'new'\. .* for each run, in the order"):
         explain(results=[new, old])
-    wanted = explain(results=both).iterations
+    wanted = explain(results=results).iterations
     assert_frame_equal(explain(results=[old, new]).iterations, wanted)
     renamed = [of.with_columns(system=pl.lit("agent")) for of in (old, new)]  # convert -o names runs, not results
     assert_frame_equal(explain(results=renamed).iterations, wanted)
@@ -378,9 +390,9 @@ def test_every_form_shows_the_same_and_no_text_becomes_markup(example: gg.Explan
     assert content["causes"] == example.causes.to_dicts()
     assert "Harbour bridge: cost?" in example._repr_html_()
     run = pl.DataFrame({"query_id": "<b>q</b>", "iteration": [1], "doc_id": ["<i>"]})
-    shown = gg.explain({"<b>q</b>": {"<i>": 3}}, run, run.with_columns(doc_id=pl.lit("x")))
-    assert "<i>" not in shown._repr_html_()
-    assert "<b>q" not in shown._repr_html_()
+    explanation = gg.explain({"<b>q</b>": {"<i>": 3}}, run, run.with_columns(doc_id=pl.lit("x")))
+    assert "<i>" not in explanation._repr_html_()
+    assert "<b>q" not in explanation._repr_html_()
     with pytest.raises(gg.InputError, match="form 'latex' is not one of"):
         example.to_text("latex")
 
@@ -409,9 +421,11 @@ def test_an_explanation_says_what_the_case_says(case: dict[str, Any]) -> None:
     assert [part for part in case.get("text_lacks", []) if part in text] == []
     assert [part for part in case.get("side_by_side", []) if part not in explained.to_text(query="q")] == []
     assert [part for part in case.get("sentence", []) if part not in sentences[0]] == []
-    for said, end in zip(sentences, case.get("sentences_end", [""] * len(sentences)), strict=True):
-        assert (said or "").endswith(end)
+
+    for sentence, end in zip(sentences, case.get("sentences_end", [""] * len(sentences)), strict=True):
+        assert (sentence or "").endswith(end)
     assert text.endswith(case.get("text_ends", ""))
+
     places = [text.index(part) for part in case.get("in_order", [])]
     assert places == sorted(places)
     for name, columns in case.get("frames", {}).items():
@@ -422,25 +436,28 @@ def test_an_explanation_says_what_the_case_says(case: dict[str, Any]) -> None:
 def test_each_measure_counts_by_its_own_threshold() -> None:
     qrels = {"q": {"a": 3, "b": 1, "c": 1}}
     base, new = searches(("q", 1, "a"), ("q", 2, "x")), searches(("q", 1, "b"), ("q", 1, "c"), ("q", 2, "a"))
-    both = gg.explain(qrels, base, new, "NumGood(rel=3)@1 NumGood(rel=1)@1")
+    explanation = gg.explain(qrels, base, new, "NumGood(rel=3)@1 NumGood(rel=1)@1")
+
     for rel, measure in ((3.0, "NumGood(rel=3)@1"), (1.0, "NumGood(rel=1)@1")):
         alone = gg.explain(qrels, base, new, measure)
         for name in ("queries", "causes", "documents"):
-            assert getattr(both, name).filter(measure=measure).equals(getattr(alone, name)), name
+            assert getattr(explanation, name).filter(measure=measure).equals(getattr(alone, name)), name
         for name in ("iterations", "wasted"):
-            assert getattr(both, name).filter(rel=rel).equals(getattr(alone, name)), name
-        assert next(line for line in alone.to_text().splitlines()) in both.to_text()
+            assert getattr(explanation, name).filter(rel=rel).equals(getattr(alone, name)), name
+        assert next(line for line in alone.to_text().splitlines()) in explanation.to_text()
         said = [
             f"{line.partition(':')[0]} (rel={rel:g}):"
             for line in alone.to_text().splitlines()
             if " came after " in line
         ]
-        assert all(one in both.to_text() for one in said)
-    sentences = both.queries.get_column("sentence").to_list()
+        assert all(one in explanation.to_text() for one in said)
+
+    sentences = explanation.queries.get_column("sentence").to_list()
     assert sentences[0].startswith("At iteration 1 base found 1 good document; new found no good document.")
     assert sentences[1].startswith("At iteration 1 base found 1 good document; new found 2 good documents.")
-    assert "new (rel=3): 1 of 2 iterations found no good document" in both.to_text()
-    side_by_side = both.to_text(query="q")
+    assert "new (rel=3): 1 of 2 iterations found no good document" in explanation.to_text()
+
+    side_by_side = explanation.to_text(query="q")
     assert "**Query q (rel=3)**" in side_by_side and "**Query q (rel=1)**" in side_by_side
 
 
@@ -467,9 +484,9 @@ def test_the_texts_of_queries_stand_beside_their_ids(tmp_path: Path) -> None:
     qrels = {"q": {"a": 3, "b": 2}, "r": {"a": 2}}
     old, new = {"q": {"a": 1.0}, "r": {"a": 1.0}}, {"q": {"a": 1.0, "b": 0.5}, "r": {"x": 1.0}}
     asked = {"q": "when was\nthe dam built", "never judged": "what"}
-    found = gg.explain(qrels, old, new, queries=asked)
-    assert found.queries.select("query_id", "query_text").rows() == [("q", asked["q"]), ("r", None)]
-    text = found.to_text()
+    explanation = gg.explain(qrels, old, new, queries=asked)
+    assert explanation.queries.select("query_id", "query_text").rows() == [("q", asked["q"]), ("r", None)]
+    text = explanation.to_text()
     assert "q “when was the dam built”: CG 3 → 5 (+2)" in text and "\n- r: CG 2 → 0 (-2)" in text
     assert "query_text" not in gg.explain(qrels, old, new).queries.columns
     pairs = gg.explain(qrels, [old, old], [new], queries=asked)

@@ -58,6 +58,7 @@ def test_junit_has_a_case_for_each_line_and_system_as_the_schema_of_jenkins_has_
     lines = ("--require", "SRR@3<=0.3", "--require", "CG@3>=baseline")
     done = run_command("compare", *FILES, *lines, "--junit", tmp_path / "gate.xml", "-o", "csv")
     assert done.returncode == 3
+
     suites = ElementTree.parse(tmp_path / "gate.xml").getroot()
     assert suites.tag == "testsuites"
     check_schema(suites)
@@ -67,6 +68,7 @@ def test_junit_has_a_case_for_each_line_and_system_as_the_schema_of_jenkins_has_
         ("CG@3>=baseline", "repeating", False),
     ]
     assert (suites[0].get("tests"), suites[0].get("failures"), suites[0].get("errors")) == ("2", "1", "0")
+
     failure = cases[0].find("failure")
     assert failure is not None and "repeating has 0.4643, 0.1643 above" in failure.get("message", "")
 
@@ -116,12 +118,14 @@ def test_a_comment_with_searches_and_spend_has_at_most_60_lines() -> None:
         schema=["system", "query_id", "iteration", "search", "rank", "doc_id", "search_query"],
         orient="row",
     )
+
     with no_notices():
         x = gg.Experiment(qrels, systems, resamples=99)
         comparison = x.compare(measures, baseline="old")
         outcomes = check_requirements(comparison, [f"{name}>=baseline" for name in measures.split()])
         explanation = x.explain("old", "new", "CG@3", results=results)
         spend = x.spend(price_per_search=1)
+
     text = write_comment(comparison, outcomes, explanation, spend=spend)
     assert 55 < text.count("\n") <= 60
     assert text.count("more: see the log.") == 5  # failed lines, notes, and three folded tables
@@ -131,8 +135,8 @@ def test_a_comment_shows_six_notes_and_counts_the_others() -> None:
     labels, runs = many(3)
     comparison = replace(compare(labels, runs, "SRR@3"), warnings=tuple(f"note {k}" for k in range(6)))
     assert len(comparison.notes) == 8  # two remarks follow, on the noise of reruns and on power
-    shown = [line for line in write_comment(comparison, []).splitlines() if line.startswith("- ")]
-    assert shown == [*(f"- note {k}" for k in range(6)), "- 2 more: see the log."]
+    lines = [line for line in write_comment(comparison, []).splitlines() if line.startswith("- ")]
+    assert lines == [*(f"- note {k}" for k in range(6)), "- 2 more: see the log."]
 
 
 def test_names_break_no_comment(tmp_path: Path) -> None:
@@ -151,6 +155,7 @@ def test_check_raises_the_comment_of_the_gate_where_a_line_fails(tmp_path: Path)
     comparison = compare(AGENTS[0], {path.stem: path for path in AGENTS[1:]}, ["CG@3", "SRR@3"], baseline="quick")
     with pytest.raises(AssertionError) as raised:
         gg.check(comparison, lines)
+
     written, raised_lines = (tmp_path / "comment.md").read_text().splitlines(), str(raised.value).splitlines()
     assert len(written) == len(raised_lines)
     # causes need the runs, which a comparison does not keep: the cells of the column `cause` are empty
@@ -189,11 +194,13 @@ def test_a_difference_at_rounding_level_is_none_in_comments_explanations_and_rep
     }
     compared = compare(qrels, runs, "CG", rel=1, baseline="base")
     assert compared.pairs.select("difference", "verdict").row(0) == (0.0, "equal")
+
     comment = write_comment(compared, check_requirements(compared, ["CG(rel=1)>=baseline"]))
     assert "changed most" not in comment
     explained = gg.explain(qrels, runs["base"], runs["new"], "CG", rel=1)
     assert explained.queries.get_column("difference").to_list() == [0.0]
     assert "base and new are equal in 1 query" in str(explained)
+
     gg.report(qrels, runs, tmp_path / "report.md", "CG", rel=1)
     assert "CG(rel=1): base and new are equal in 1 query" in (tmp_path / "report.md").read_text()
 
@@ -207,14 +214,17 @@ def test_comment_and_junit_carry_what_to_distrust(tmp_path: Path) -> None:
     run_command("compare", *AGENTS[:2], few, *required, *reports, "-o", "csv")
     text = (tmp_path / "c.md").read_text(encoding="utf-8")
     assert text.index("**What to distrust**\n- ") < text.index("<details>")
+
     suites = ElementTree.parse(tmp_path / "gate.xml").getroot()
     check_schema(suites)
     told = suites.findtext("testsuite/system-out") or ""
+
     for sentence in (
         "2 queries are absent from few, whose run has no row of them: q01, q02",
         "is not comparable between systems",
     ):
         assert sentence in text and sentence in told, sentence
+
     one = tmp_path / "one.xml"
     run_command("evaluate", AGENTS[0], few, "-m", "nCG@3", "--require", "nCG@3>=0.1", "--junit", one)
     check_schema(ElementTree.parse(one).getroot())
@@ -224,8 +234,8 @@ def test_comment_and_junit_carry_what_to_distrust(tmp_path: Path) -> None:
 def test_the_comment_names_queries_that_the_system_of_a_baseline_file_lacks(tmp_path: Path) -> None:
     labels, runs = {"q1": {"a": 2}, "q2": {"a": 2}}, {"old": {"q1": {"a": 1.0}}, "new": {"q1": {"a": 1.0}}}
     compare(labels, runs, "RR").write_baseline(tmp_path / "b.jsonl", "old")
-    found = compare(labels, {"new": runs["new"]}, "RR", baseline_file=tmp_path / "b.jsonl")
-    assert "1 query is absent from baseline, whose run has no row of it: q2" in write_comment(found, [])
+    comparison = compare(labels, {"new": runs["new"]}, "RR", baseline_file=tmp_path / "b.jsonl")
+    assert "1 query is absent from baseline, whose run has no row of it: q2" in write_comment(comparison, [])
 
 
 @pytest.mark.slow
@@ -235,8 +245,11 @@ def test_a_significant_line_that_no_data_of_this_size_can_fail_is_refused(tmp_pa
         return labels, {name: {query: {"x" if name == "a" else "y": 1.0} for query in labels} for name in names}
 
     def outcomes(number: int, names: str = "ab", family: str | None = None, lines: int = 1) -> list[bool]:
-        found = compare(*agents(number, names), "P@1", baseline="a")
-        return [one.holds for one in check_requirements(found, ["P@1>=baseline significant"] * lines, family=family)]
+        comparison = compare(*agents(number, names), "P@1", baseline="a")
+        return [
+            requirement.holds
+            for requirement in check_requirements(comparison, ["P@1>=baseline significant"] * lines, family=family)
+        ]
 
     with pytest.raises(gg.InputError, match=r"cannot fail: on 5 queries .* at 0\.05\. Give at least 6 queries"):
         outcomes(5)
@@ -247,7 +260,7 @@ def test_a_significant_line_that_no_data_of_this_size_can_fail_is_refused(tmp_pa
     with pytest.raises(gg.InputError, match=r"Give at least 7 queries"):
         outcomes(6, family="holm", lines=2)
     alone = compare(*agents(5), "P@1", baseline="a")
-    assert [one.holds for one in check_requirements(alone, ["P@1>=baseline"])] == [False]
+    assert [requirement.holds for requirement in check_requirements(alone, ["P@1>=baseline"])] == [False]
     kept, new = (tmp_path / name for name in ("q.txt", "new.run"))
     kept.write_text("".join(f"q{k} 0 x 2\nq{k} 0 y 0\n" for k in range(5)))
     for name, document in (("new", "y"), ("old", "x")):
@@ -262,10 +275,10 @@ def test_a_line_that_fails_by_its_bound_explains_what_the_table_says(seed: int) 
     random = Random(seed)
     labels = {f"q{k}": {"x": 2, "y": 0} for k in range(12)}
     runs = {name: {q: {random.choice("xxy"): 1.0} for q in labels} for name in ("old", "new")}
-    found = compare(labels, runs, "P@1", baseline="old")
-    verdict = found.pairs.item(0, "verdict")
+    comparison = compare(labels, runs, "P@1", baseline="old")
+    verdict = comparison.pairs.item(0, "verdict")
     for line in ("P@1>=baseline+0.5", "P@1>=baseline", "P@1<=baseline-0.5", "P@1>=baseline-1"):
-        (outcome,) = check_requirements(found, [line])
+        (outcome,) = check_requirements(comparison, [line])
         explains = f"the table says {verdict}, because it compares with the baseline" in str(outcome)
         is_shifted = outcome.bound != outcome.baseline
         assert explains == (not outcome.holds and is_shifted and verdict != "worse"), str(outcome)
@@ -322,6 +335,7 @@ def test_a_comment_notifies_nobody_and_links_nothing(tmp_path: Path) -> None:
         tmp_path / "results.jsonl",
     )
     assert run_command("compare", TWO / "qrels.txt", *runs, *given, "--comment", path).returncode == 3
+
     text = path.read_text(encoding="utf-8")
     assert "octocat" in text and "<summary>Searches of" in text and "\\#&#8203;123" in text
     assert "CG@3" in text  # the name of a measure stays as it is

@@ -41,12 +41,12 @@ def test_every_mean_of_every_example_is_the_value_of_evaluate(folder: str) -> No
     qrels = EXAMPLES / folder / "qrels.txt"
     runs = {path.stem: path for path in sorted((EXAMPLES / folder).glob("*.run"))}
     with no_notices():
-        found = gg.curve(qrels, runs, [*ALONG, "SRE(rel=1)", "CG(rel=3)"], upto=4, resamples=0)
+        curve = gg.curve(qrels, runs, [*ALONG, "SRE(rel=1)", "CG(rel=3)"], upto=4, resamples=0)
         for name, run in runs.items():
-            means = list_means(found, name)
+            means = list_means(curve, name)
             assert len(means) == 4 * (len(ALONG) + 2)
             wanted = gg.evaluate(qrels, run, list(means))
-            assert {one: wanted[one] for one in means} == means
+            assert {mean: wanted[mean] for mean in means} == means
 
 
 @pytest.mark.slow
@@ -55,9 +55,10 @@ def test_every_mean_of_every_example_is_the_value_of_evaluate(folder: str) -> No
 def test_means_of_random_runs_are_those_of_evaluate_and_of_the_oracle(case: Case) -> None:
     with no_notices():
         qrels = gg.read_qrels(qrels_frame(case.qrels), labels=case.labels)
-        found = gg.curve(qrels, {"agent": run_frame(case.run)}, ALONG, resamples=0)
-        means = list_means(found, "agent")
+        curve = gg.curve(qrels, {"agent": run_frame(case.run)}, ALONG, resamples=0)
+        means = list_means(curve, "agent")
         wanted = gg.evaluate(qrels, run_frame(case.run), list(means))
+
     # Fractional labels are added up in an order that Polars chooses: the last digit may differ.
     both = [{name: oracle.to_float(of[name]) for name in means} for of in (wanted, means)]
     assert both[0] == pytest.approx(both[1], rel=1e-12, abs=1e-12, nan_ok=True)
@@ -65,10 +66,12 @@ def test_means_of_random_runs_are_those_of_evaluate_and_of_the_oracle(case: Case
         if name in means:
             exact = oracle.mean(oracle.per_query(name, case.run, case.qrels, labels=case.labels))
             assert means[name] == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
+
     tables = oracle.count(case.run, case.qrels, labels=case.labels)
     lengths = [pool.N for pool in tables.pools.values()]
-    assert found["iteration"].max() == max(1, *lengths)
-    for i, searching in found.select("iteration", "searching").iter_rows():
+    assert curve["iteration"].max() == max(1, *lengths)
+
+    for i, searching in curve.select("iteration", "searching").iter_rows():
         assert searching == sum(n >= i for n in lengths)
 
 
@@ -99,9 +102,9 @@ def check_intervals(found: pl.DataFrame, qrels: Path, run: object, measures: str
 
 def test_the_interval_of_a_mean_is_the_one_that_evaluate_gives() -> None:
     qrels, run = (EXAMPLES / "two_agents" / name for name in ("qrels.txt", "late.run"))
-    found = gg.curve(qrels, {"late": run}, "CG SRE nCG", seed=7, alpha=0.1)
-    assert found.filter((pl.col("low") > pl.col("mean")) | (pl.col("high") < pl.col("mean"))).is_empty()
-    check_intervals(found, qrels, run, "CG@1-6 SRE@1-6 nCG@1-6", seed=7, alpha=0.1)
+    curve = gg.curve(qrels, {"late": run}, "CG SRE nCG", seed=7, alpha=0.1)
+    assert curve.filter((pl.col("low") > pl.col("mean")) | (pl.col("high") < pl.col("mean"))).is_empty()
+    check_intervals(curve, qrels, run, "CG@1-6 SRE@1-6 nCG@1-6", seed=7, alpha=0.1)
 
 
 def test_intervals_do_not_depend_on_what_is_resampled_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,8 +127,8 @@ def test_text_of_trec_is_read_as_evaluate_reads_it(tmp_path: Path) -> None:
     path = tmp_path / "agent.run"
     path.write_text(run_text(rows))
     with no_notices():
-        found = gg.curve({"q": {"a": 3, "b": 2}}, {"agent": path}, "CG SRE")
-    assert found.filter(pl.col("measure") == "CG")["mean"].to_list() == [3.0, 3.0, 5.0]
+        curve = gg.curve({"q": {"a": 3, "b": 2}}, {"agent": path}, "CG SRE")
+    assert curve.filter(pl.col("measure") == "CG")["mean"].to_list() == [3.0, 3.0, 5.0]
 
 
 # --- Several runs of one system ---------------------------------------------------------------------------------------
@@ -158,21 +161,25 @@ def test_several_runs_are_averaged_query_by_query(over: str | None, seed: int) -
         found = gg.curve(qrels, {"agent": runs, "other": runs[0]}, ALWAYS, **options)  # type: ignore[arg-type]  # options by name
         curves = [gg.curve(qrels, {f"{k}": run}, ALWAYS, **options) for k, run in enumerate(runs)]  # type: ignore[arg-type]  # by name
         ledgers = pl.concat(gg.ledger(qrels, run).with_columns(run=k) for k, run in enumerate(runs)).filter("judged")
+
     # The column without_results stands only where a query of the run has none.
     found = found.drop("without_results", strict=False)
     alone = pl.concat(curve.drop("without_results", strict=False) for curve in curves)
     assert found.columns == [*alone.columns, "least", "most"]
-    of = alone.group_by("measure", place, maintain_order=True)
-    wanted = of.agg(pl.col("mean").mean(), least=pl.col("mean").min(), most=pl.col("mean").max())
+
+    groups = alone.group_by("measure", place, maintain_order=True)
+    wanted = groups.agg(pl.col("mean").mean(), least=pl.col("mean").min(), most=pl.col("mean").max())
     agent, other = (found.filter(system=name) for name in ("agent", "other"))
     assert_frame_equal(agent.select(wanted.columns), wanted, rel_tol=1e-12, abs_tol=1e-12)
     assert other.select("least", "most").rows() == [(None, None)] * len(other)
+
     first = alone.filter(system="0")
     assert_frame_equal(other.select(first.columns).drop("system"), first.drop("system"), check_exact=True)
     spent = {None: pl.col("iteration").max(), "searches": pl.len(), "results": pl.col("R").sum()}[over]
     totals = ledgers.group_by("query_id", "run").agg(spent=spent)
     for x, searching in agent.select(place, "searching").iter_rows():
         assert searching == totals.filter(pl.col("spent") >= x)["query_id"].n_unique()
+
     if over is None:
         counts = ledgers.group_by("iteration").agg(pl.col("UR", "Unjudged").sum())
         share_of = {i: 1 - unjudged / unique for i, unique, unjudged in counts.iter_rows() if unique}
@@ -182,11 +189,11 @@ def test_several_runs_are_averaged_query_by_query(over: str | None, seed: int) -
 
 @pytest.mark.slow
 def test_the_means_and_intervals_of_several_runs_are_those_of_evaluate() -> None:
-    found = gg.curve(REPEATED / "qrels.txt", RUNS, "CG SRE nCG", seed=7)
+    curve = gg.curve(REPEATED / "qrels.txt", RUNS, "CG SRE nCG", seed=7)
     for name, runs in RUNS.items():
-        means = list_means(found, name)
+        means = list_means(curve, name)
         assert gg.evaluate(REPEATED / "qrels.txt", runs, list(means)).mean() == pytest.approx(means, rel=1e-12)
-    check_intervals(found.filter(system="new"), REPEATED / "qrels.txt", RUNS["new"], "CG@1-3 SRE@1-3 nCG@1-3", seed=7)
+    check_intervals(curve.filter(system="new"), REPEATED / "qrels.txt", RUNS["new"], "CG@1-3 SRE@1-3 nCG@1-3", seed=7)
 
 
 def test_a_list_of_one_run_is_this_run() -> None:

@@ -45,11 +45,13 @@ def count_by_hand(
             last = max(last, iteration)
             if doc != "-":
                 found.setdefault((query, doc), iteration)
+
     rows: list[tuple[int | None, int, int, float | None]] = []
     for wanted in (None, *range(1, last + 1)):
         docs = [pair for pair, iteration in found.items() if wanted in (None, iteration)]
         judged = sum(doc in qrels[query] for query, doc in docs)
         rows.append((wanted, judged, len(docs), judged / len(docs) if docs else None))
+
     return rows
 
 
@@ -67,6 +69,7 @@ def test_coverage_is_what_a_plain_loop_counts(form: str, tmp_path: Path) -> None
         path = tmp_path / "agent.run"
         path.write_text("".join(f"{q} {i} {d} {r} {s} tag\n" for q, i, d, r, s in run.iter_rows()))
         source = in_blocks(path, block=150)
+
     wanted = count_by_hand(qrels, run)
     assert [row[1:] for row in gg.coverage(qrels, {"agent": source}).rows()] == [
         (iteration, judged, unique, pytest.approx(share)) for iteration, judged, unique, share in wanted
@@ -83,6 +86,7 @@ def test_every_call_that_shows_coverage_shows_the_same() -> None:
     curve = gg.curve(qrels, runs, "CG").select("system", "iteration", "coverage")
     by_iteration = wanted.filter(pl.col("iteration").is_not_null()).select("system", "iteration", "coverage")
     assert_frame_equal(curve.join(by_iteration, on=["system", "iteration"], how="semi"), by_iteration)
+
     for name, run in runs.items():
         of_system = wanted.filter(system=name).drop("system")
         assert_frame_equal(gg.evaluate(qrels, run, "nDCG@3").coverage, of_system)

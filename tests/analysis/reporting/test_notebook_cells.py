@@ -114,8 +114,8 @@ def test_plot_of_a_result_draws_what_plots_draws() -> None:
     widths = [[bar.get_width() for bar in ax.patches] for ax in (drawn, wanted)]
     assert widths[0] == widths[1] != []
 
-    found = gg.funnel(USES / "judgments.qrels", USES / "uses.jsonl")
-    bars = [[bar.get_height() for bar in ax.patches] for ax in (found.plot().axes[0], plots.funnel(found))]
+    funnel = gg.funnel(USES / "judgments.qrels", USES / "uses.jsonl")
+    bars = [[bar.get_height() for bar in ax.patches] for ax in (funnel.plot().axes[0], plots.funnel(funnel))]
     assert bars[0] == bars[1] != []
 
 

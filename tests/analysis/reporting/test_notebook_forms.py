@@ -47,6 +47,7 @@ def test_a_comparison_shows_the_tables_of_its_text_and_a_picture_of_each_interva
     assert found.tags <= tables | {"svg", "line", "circle"}
     assert found.rows[0] == ["measure", HOSTILE.replace("\u202e", "�"), "repeating"]
     assert ["SRR@3 ↓", "0.0000", "0.4643"] in found.rows
+
     pairs = compared.to_text("markdown").split("\n\n")[3].replace("\\", "").splitlines()[2:]
     shown = [row for row in found.rows if len(row) > 5][1:]
     assert [[cell.strip().removesuffix("�") for cell in row] for row in shown] == [  # Markdown leaves the sign out
@@ -101,6 +102,7 @@ def test_a_curve_stays_a_frame_and_is_shown_with_a_plot_and_its_rows() -> None:
         assert len(Reader(text).rows) == 3 and f"and {frame.height - 2} more" in text and "<script>" not in text
         (png,) = re.findall(r'src="data:image/png;base64,([^"]+)"', text)
         assert b64decode(png).startswith(b"\x89PNG")
+
     for wrong in (frame.drop("low"), frame.clear(), {}):
         with pytest.raises(gg.InputError, match=r"this is not a curve; give the frame that gg\.curve returns"):
             show_curve(wrong)  # type: ignore[arg-type]

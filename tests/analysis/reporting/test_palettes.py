@@ -61,7 +61,7 @@ def test_no_colour_means_two_things() -> None:
 
 def test_grey_print_has_patterns_for_kinds_and_lines_for_systems() -> None:
     assert len({kind.hatch for kind in KINDS.values()}) == len(KINDS)
-    assert len({str(one["linestyle"]) for one in SYSTEMS}) == len({one["marker"] for one in SYSTEMS}) == 4
+    assert len({str(system["linestyle"]) for system in SYSTEMS}) == len({system["marker"] for system in SYSTEMS}) == 4
 
 
 def test_the_page_has_the_colours_of_its_pictures() -> None:

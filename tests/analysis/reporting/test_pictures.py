@@ -79,10 +79,10 @@ def test_the_page_shows_every_plot_and_every_picture_is_shown() -> None:
     assert sorted(re.findall(r"^ax = plots\.(\w+)\(", PAGES["pictures"], flags=re.MULTILINE)) == drawn
     shown = {name: re.findall(r"!\[[^\]]+\]\(images/(\w+)\.svg\)", page) for name, page in PAGES.items()}
     assert sorted(shown["pictures"]) == sorted(drawn)
-    others = "\n".join(
+    joined = "\n".join(
         path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROOT / "docs" / "command_line.md")
     )
-    of_others = re.findall(r"!\[[^\]]+\]\((?:docs/)?images/(\w+)\.svg\)", others)
+    of_others = re.findall(r"!\[[^\]]+\]\((?:docs/)?images/(\w+)\.svg\)", joined)
     assert {name for name, _ in TERMINALS} <= {*of_others}
     assert {path.stem for path in IMAGES.glob("*.svg")} == {name for names in shown.values() for name in names} | {
         *of_others

@@ -73,6 +73,7 @@ def test_a_legend_on_axes_that_were_given_covers_no_data() -> None:
     plots.per_query(compared, ax=axes[4])
     plots.precision_recall(gg.pr_curve(qrels, runs), ax=axes[5])
     FigureCanvasAgg(figure).draw()
+
     for ax in axes:
         box = ax.get_legend().get_window_extent()
         bars = [bar for bar in ax.patches if isinstance(bar, Rectangle) and bar.get_zorder() >= 1]  # not the interval
@@ -100,6 +101,7 @@ def test_plots_of_the_same_measure_have_the_same_scale() -> None:
     ends = {}
     for ax in figure.axes:
         ends.setdefault(ax.get_xlabel(), set()).add(ax.get_xlim())
+
     assert len(figure.axes) == 4
     assert [len(limits) for limits in ends.values()] == [1, 1]
 
@@ -112,11 +114,12 @@ def test_pictures_of_a_report_that_are_compared_have_the_same_scale(tmp_path: Pa
     with no_notices():
         page = gg.report(SMALL / "qrels.txt", runs, tmp_path / "a.html", "nCG@3").read_text()
     pictures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+
     for label in ("results, all queries", "queries"):
         numbers = [
-            [text for text in re.findall(r"<text[^>]*>([^<]*)</text>", one) if re.fullmatch(r"[\d,]+", text)]
-            for one in pictures
-            if f">{label}</text>" in one
+            [text for text in re.findall(r"<text[^>]*>([^<]*)</text>", picture) if re.fullmatch(r"[\d,]+", text)]
+            for picture in pictures
+            if f">{label}</text>" in picture
         ]
         assert len(numbers) == 2 and numbers[0] == numbers[1], label
 
@@ -160,6 +163,7 @@ def test_stages_of_more_than_four_systems_are_written_upwards(systems: int, turn
         "cited": True,
     }
     ax = plots.funnel(gg.funnel({"q": {"a": 3}}, pl.DataFrame(uses)))
+
     assert [label.get_text() for label in ax.get_xticklabels()] == ["returned", "opened", "cited"] * systems
     assert {label.get_rotation() for label in ax.get_xticklabels()} == {turned}
 
@@ -179,6 +183,7 @@ def test_a_picture_is_transparent_and_its_text_can_be_read_on_white_and_on_dark_
     write_picture(draw_curves(frame), tmp_path / "a.png")
     pixels = image.imread(tmp_path / "a.png")
     assert pixels[0, 0, 3] == pixels[pixels.shape[0] // 2, pixels.shape[1] // 2, 3] == 0
+
     shown = pixels[pixels[:, :, 3] == 1][:, :3]
     assert shown.mean(axis=1).min() > 0.15, "nothing is black"
     write_picture(draw_curves(frame), tmp_path / "a.svg")

@@ -37,12 +37,14 @@ def test_a_curve_says_how_many_queries_without_results_count_as_0() -> None:
     qrels = {"q1": {"a": 2}, "q2": {"a": 2}, "q3": {"a": 2}}
     of_old = {query_id: [["a"], ["a", "a", "b"]] for query_id in qrels}
     runs = {"old": make_run(of_old), "new": make_run({**of_old, "q2": [[], ["a"]], "q3": None})}
-    found = gg.curve(qrels, runs, "SRR nCG", resamples=0)
-    assert found.filter(measure="SRR")["without_results"].to_list() == [0, 0, 2, 1]
-    assert found.filter(measure="nCG")["without_results"].to_list() == [None] * 4
+    curve = gg.curve(qrels, runs, "SRR nCG", resamples=0)
+    assert curve.filter(measure="SRR")["without_results"].to_list() == [0, 0, 2, 1]
+    assert curve.filter(measure="nCG")["without_results"].to_list() == [None] * 4
+
     told = "Queries without results count as 0, the best value: up to 2 of new."
-    assert told in plots.curve(found, "SRR").get_title(loc="left").replace("\n", " ")
-    assert "without results" not in plots.curve(found, "nCG").get_title(loc="left")
+    assert told in plots.curve(curve, "SRR").get_title(loc="left").replace("\n", " ")
+    assert "without results" not in plots.curve(curve, "nCG").get_title(loc="left")
+
     by_spend = gg.curve(qrels, runs, "SRR", over="searches", resamples=0)
     assert by_spend.filter(system="new")["without_results"].to_list() == [1, 1]
     assert told.replace("2", "1") in plots.against_spend(by_spend).get_title(loc="left").replace("\n", " ")
@@ -123,10 +125,12 @@ def test_the_data_of_iterations_used_are_the_last_search_and_the_last_new_good_d
     found = plot_data.prepare_iterations_used(gg.ledger(qrels, run))
     assert found.columns == ["iteration", "last", "last_good"]
     assert found.rows() == [(0, 0, 1), (1, 1, 1), (2, 1, 1), (3, 1, 0)]
+
     every = plot_data.prepare_iterations_used(gg.ledger(qrels, run), qrels)
     assert every.rows() == [(0, 1, 2), (1, 1, 1), (2, 1, 1), (3, 1, 0)]
     ax = plots.iterations_used(gg.ledger(qrels, run), qrels=qrels)
     assert ax.get_xlabel() == "iteration (0: no search, or nothing good was found)"
+
     steps = [one.get_data() for one in ax.patches]  # type: ignore[attr-defined]  # of the subclass that is drawn
     assert [one.edges.tolist() for one in steps] == [[-0.5, 0.5, 1.5, 2.5, 3.5]] * 2
     assert [one.values.tolist() for one in steps] == [[1, 1, 1, 1], [2, 1, 1, 0]]
@@ -139,12 +143,16 @@ def test_the_data_of_per_query_are_the_differences_that_compare_tests() -> None:
         compared = gg.compare(folder / "qrels.txt", runs, "nCG@6 SRR@6")
         scores = {name: gg.evaluate(folder / "qrels.txt", run, "SRR@6").per_query for name, run in runs.items()}
     found = plot_data.prepare_per_query(compared, "SRR@6")
-    values = {name: dict(of.select("query_id", "value").iter_rows()) for name, of in scores.items()}
+    values = {
+        name: dict(scores_of_system.select("query_id", "value").iter_rows())
+        for name, scores_of_system in scores.items()
+    }
     assert found.columns == ["query_id", "value", "value_against", "difference", "outcome"]
     assert {row[0]: row[1:3] for row in found.iter_rows()} == {
         query: (value, values["quick"][query]) for query, value in values["late"].items()
     }
     assert found["difference"].to_list() == sorted(found["difference"], reverse=True)
+
     pair = compared.pairs.row(1, named=True)
     assert found["difference"].mean() == pytest.approx(pair["difference"])
     assert [found["outcome"].to_list().count(name) for name in ("better", "equal", "worse")] == [
@@ -229,6 +237,7 @@ def test_a_system_of_several_runs_has_a_faint_band_of_its_runs_behind_the_interv
     folder = EXAMPLES / "repeated_runs"
     runs = {"new": [folder / f"new.{k}.run" for k in (1, 2, 3)], "old": folder / "old.1.run"}
     wanted = "lowest to highest mean of a single run"
+
     for draw, data, options in (
         (plots.curve, plot_data.prepare_curve, {}),
         (plots.against_spend, plot_data.prepare_against_spend, {"over": "results"}),
@@ -254,7 +263,7 @@ def test_the_band_of_runs_needs_no_interval_and_has_a_width_at_one_iteration() -
     bare = frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("low", "high"))
     assert len(plots.curve(bare).collections) == 2
     assert len(plots.curve(frame).collections) == 4
-    widths = [of.get_linewidth().tolist() for of in plots.curve(frame.filter(iteration=1)).collections]  # type: ignore[union-attr]
+    widths = [collection.get_linewidth().tolist() for collection in plots.curve(frame.filter(iteration=1)).collections]  # type: ignore[union-attr]
     assert widths == [[11], [5]] * 2
 
 
@@ -355,6 +364,7 @@ assert style() == before
 assert "matplotlib.pyplot" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code, tmp_path / "plot.svg"], cwd=ROOT, capture_output=True, text=True)
+
     assert done.returncode == 0, done.stderr
 
 
@@ -372,6 +382,7 @@ def test_a_plot_takes_the_axes_that_it_is_given_and_returns_them() -> None:
     compared = gg.compare(QRELS, REDUNDANCY, "SRR@3")
     figure = Figure()
     axes = figure.subplots(7)
+
     assert plots.curve(frame, "nCG", ax=axes[0]) is axes[0]
     assert plots.new_good(frame, ax=axes[1]) is axes[1]
     assert plots.what_came_back(ledger, ax=axes[2]) is axes[2]

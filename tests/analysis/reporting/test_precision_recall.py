@@ -59,7 +59,7 @@ def make_finite_case(seed: int) -> RankedCase:
 def test_the_eleven_points_of_random_rankings_are_those_of_the_definition(seed: int, rel: int) -> None:
     case = make_finite_case(seed)
     with no_notices():
-        found = gg.pr_curve(case.labels, {"x": case.scores}, rel=rel, per_query=True)
+        curve = gg.pr_curve(case.labels, {"x": case.scores}, rel=rel, per_query=True)
         means = gg.pr_curve(case.labels, {"x": case.scores}, rel=rel)
     wanted = {
         (query, i): interpolate(
@@ -68,9 +68,10 @@ def test_the_eleven_points_of_random_rankings_are_those_of_the_definition(seed: 
         for query, labels in case.labels.items()
         for i in range(11)
     }
-    got = {(query, round(10 * recall)): value for _, query, recall, value in found.iter_rows()}
+    got = {(query, round(10 * recall)): value for _, query, recall, value in curve.iter_rows()}
     assert got.keys() == wanted.keys()
     assert got == pytest.approx({key: float(value) for key, value in wanted.items()}, rel=1e-15, abs=0)
+
     for i, mean in enumerate(means["precision"]):
         exact = sum(value for (_, level), value in wanted.items() if level == i) / len(case.labels)
         assert mean == pytest.approx(float(exact), rel=1e-12, abs=1e-12)
@@ -80,7 +81,7 @@ def test_the_eleven_points_of_random_rankings_are_those_of_the_definition(seed: 
 def test_all_points_of_random_rankings_are_those_of_the_definition(seed: int) -> None:
     case = make_finite_case(seed)
     with no_notices():
-        found = gg.pr_curve(case.labels, {"x": case.scores}, points="all", per_query=True)
+        curve = gg.pr_curve(case.labels, {"x": case.scores}, points="all", per_query=True)
         means = gg.pr_curve(case.labels, {"x": case.scores}, points="all")
     rankings = {query: in_trec_evals_order(case.scores.get(query, {})) for query in case.labels}
     relevant = {query: find_relevant(labels, 1) for query, labels in case.labels.items()}
@@ -90,12 +91,14 @@ def test_all_points_of_random_rankings_are_those_of_the_definition(seed: int) ->
         for number, _ in count_points(ranking, relevant[query])
         if number
     }
-    rows = [(query, recall, value) for _, query, recall, value in found.iter_rows()]
+    rows = [(query, recall, value) for _, query, recall, value in curve.iter_rows()]
     assert sorted(row[:2] for row in rows) == sorted((query, float(recall)) for query, recall in reached)
+
     exact_recall = {float(recall): recall for _, recall in reached}
     for query, recall, value in rows:
         assert value == pytest.approx(float(interpolate(rankings[query], relevant[query], exact_recall[recall])))
     assert means["recall"].to_list() == sorted({float(recall) for _, recall in reached})
+
     for recall, mean in means.select("recall", "precision").iter_rows():
         values = [interpolate(rankings[query], relevant[query], exact_recall[recall]) for query in case.labels]
         assert mean == pytest.approx(float(sum(values) / len(values)), rel=1e-12, abs=1e-12)
@@ -105,7 +108,7 @@ def test_all_points_of_random_rankings_are_those_of_the_definition(seed: int) ->
 def test_raw_points_of_random_rankings_are_the_precision_at_each_relevant_document(seed: int) -> None:
     case = make_finite_case(seed)
     with no_notices():
-        found = gg.pr_curve(case.labels, {"x": case.scores}, points="raw", per_query=True)
+        curve = gg.pr_curve(case.labels, {"x": case.scores}, points="raw", per_query=True)
     wanted = []
     for query, labels in case.labels.items():
         relevant, number = find_relevant(labels, 1), 0
@@ -113,7 +116,7 @@ def test_raw_points_of_random_rankings_are_the_precision_at_each_relevant_docume
             if doc in relevant:
                 number += 1
                 wanted.append((query, number / len(relevant), number / rank))
-    assert sorted(found.drop("system").rows()) == sorted(wanted)
+    assert sorted(curve.drop("system").rows()) == sorted(wanted)
 
 
 def test_raw_points_have_no_mean() -> None:
@@ -149,9 +152,9 @@ def test_all_points_have_the_same_digits_in_every_call_and_whatever_the_order_of
 
 def test_the_averaged_curves_of_two_systems_are_those_of_the_lecture() -> None:
     folder = EXAMPLES / "rankings"
-    found = gg.pr_curve(folder / "qrels.txt", {"1": folder / "a_and_c.run", "2": folder / "b_and_d.run"})
-    assert found["recall"].to_list() == [i / 10 for i in range(11)] * 2
-    of = {name: found.filter(pl.col("system") == name)["precision"].to_list() for name in "12"}
+    curve = gg.pr_curve(folder / "qrels.txt", {"1": folder / "a_and_c.run", "2": folder / "b_and_d.run"})
+    assert curve["recall"].to_list() == [i / 10 for i in range(11)] * 2
+    of = {name: curve.filter(pl.col("system") == name)["precision"].to_list() for name in "12"}
     assert [round(value, 3) for value in of["1"]] == [1, 1, 0.917, 0.917, 0.583, 0.583, 0.583, 0.567, 0.567, 0.45, 0.45]
     assert [round(value, 3) for value in of["2"]] == [0.55] * 4 + [0.514] * 7
     assert [a > b for a, b in zip(of["1"], of["2"], strict=True)] == [True] * 9 + [False] * 2
@@ -160,8 +163,8 @@ def test_the_averaged_curves_of_two_systems_are_those_of_the_lecture() -> None:
 @pytest.mark.parametrize(("ranking", "mean"), [("a", 0.8212), ("b", 0.6), ("c", 0.5636), ("d", 0.4545)])
 def test_the_mean_of_the_eleven_points_is_that_of_the_worked_examples(ranking: str, mean: float) -> None:
     folder = EXAMPLES / ("rankings_ab" if ranking in "ab" else "rankings_cd")
-    found = gg.pr_curve(folder / "qrels.txt", {"x": folder / f"{ranking}.run"})
-    assert found["precision"].mean() == pytest.approx(mean, abs=5e-5)
+    curve = gg.pr_curve(folder / "qrels.txt", {"x": folder / f"{ranking}.run"})
+    assert curve["precision"].mean() == pytest.approx(mean, abs=5e-5)
 
 
 @pytest.mark.parametrize("labels", [None, "iteration"])
@@ -173,11 +176,11 @@ def test_iterated_runs_are_flattened_and_labelled_as_evaluate_does(seed: int, la
         with no_notices():
             qrels = gg.read_qrels(qrels_frame(case.qrels), labels=labels)
             run = gg.read_run(run_frame(case.run))
-            found = gg.pr_curve(qrels, {"x": run}, per_query=True, order=order)
+            curve = gg.pr_curve(qrels, {"x": run}, per_query=True, order=order)
             whole = gg.evaluate(qrels, run, "IPrec@0.0 IPrec@1.0", order=order)
         for name, recall in (("IPrec@0.0", 0.0), ("IPrec@1.0", 1.0)):
             wanted = whole.per_query.filter(pl.col("measure") == name).select("query_id", "value").rows()
-            assert found.filter(pl.col("recall") == recall).select("query_id", "precision").rows() == wanted
+            assert curve.filter(pl.col("recall") == recall).select("query_id", "precision").rows() == wanted
 
 
 @pytest.mark.parametrize("points", ["eleven", "all"])
@@ -188,8 +191,8 @@ def test_a_large_file_in_blocks_gives_the_same_curve(points: str, scattered: boo
     blocks = RunFile(path, "close", 1, is_text=True, block=2_000)
     with no_notices():
         wanted = gg.pr_curve(qrels, {"x": path}, points=points, per_query=True)  # type: ignore[arg-type]  # one of two
-        found = gg.pr_curve(qrels, {"x": blocks}, points=points, per_query=True)  # type: ignore[arg-type]  # one of two
-    assert_frame_equal(found, wanted, check_exact=True)
+        curve = gg.pr_curve(qrels, {"x": blocks}, points=points, per_query=True)  # type: ignore[arg-type]  # one of two
+    assert_frame_equal(curve, wanted, check_exact=True)
 
 
 @pytest.mark.slow

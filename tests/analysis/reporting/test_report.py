@@ -65,11 +65,11 @@ def test_the_causes_are_over_the_queries_of_the_headline(tmp_path: Path) -> None
         "new": [(f"q{k}", 1, doc) for k in range(5) for doc in "ab"],
     }
     columns = ["query_id", "iteration", "doc_id"]
-    systems = {name: pl.DataFrame(of, schema=columns, orient="row") for name, of in rows.items()}
+    systems = {name: pl.DataFrame(row, schema=columns, orient="row") for name, row in rows.items()}
     x = gg.Experiment(qrels, systems, missing="absent")
-    said = json.loads(x.report(tmp_path / "report.json", "CG@2").read_text())
-    assert "(5 queries)" in said["headline"][0]
-    assert "new is worse than old in 0 of 5 queries and better in 5; mean 3 → 5 (+2)." in said["summary"][1]
+    data = json.loads(x.report(tmp_path / "report.json", "CG@2").read_text())
+    assert "(5 queries)" in data["headline"][0]
+    assert "new is worse than old in 0 of 5 queries and better in 5; mean 3 → 5 (+2)." in data["summary"][1]
 
 
 @pytest.mark.parametrize("incomplete", ["zero", "absent"])
@@ -91,6 +91,7 @@ def test_queries_that_broke_off_count_in_a_report_as_in_compare(tmp_path: Path, 
     written = json.loads(x.report(tmp_path / "report.json", "CG@2 nDCG@5", outcomes=outcomes).read_text())
     assert written["pairs"] == compared.pairs.to_dicts()
     assert explained.to_text().startswith(written["summary"][1])
+
     (first,) = [
         row for row in written["queries"] if (row["query_id"], row["system"], row["measure"]) == ("q0", "new", "CG@2")
     ]
@@ -111,6 +112,7 @@ def test_the_sentences_have_the_numbers_of_compare(tmp_path: Path) -> None:
     for row in compared.pairs.iter_rows(named=True):
         means = f"{row['mean']:.4f} against {row['mean_against']:.4f}: {row['difference']:+.4f}"
         assert f"({means} [{row['low']:+.4f}, {row['high']:+.4f}])" in verdicts
+
     assert verdicts.startswith("late is better than quick in SRR@6 ↓ (0.4040")
     assert "late is worse than quick in nDCG@10 ↑ (0.1872" in verdicts
     assert "late against quick is unclear, no difference beyond chance, in nCG@6 ↑" in verdicts
@@ -126,17 +128,21 @@ def test_the_page_lists_the_values_and_causes_of_every_query(page: str) -> None:
     compared = gg.compare(AGENTS / "qrels.txt", RUNS, MEASURES, baseline="quick")
     explained = gg.explain(AGENTS / "qrels.txt", RUNS["quick"], RUNS["late"], "nCG@6")
     assert data["systems"] == ["quick", "late"]
+
     for m, (measure, _) in enumerate(data["measures"]):
         for s, system in enumerate(data["systems"]):
             values = compared.values.filter(measure=measure, system=system).sort("query_id")["value"].to_list()
             assert data["values"][m][s] == pytest.approx(values, abs=5.1e-5)
+
     at = explained.queries.with_columns(pl.when(pl.col("difference") != 0).then("first_differing_iteration"))
     assert data["changes"][0]["at"] == at["first_differing_iteration"].to_list()
     assert data["queries"] == explained.queries["query_id"].to_list()
+
     never = data["causes"].index("late never retrieved some good documents")
     lost = {one for one, cause in zip(data["queries"], data["changes"][0]["cause"], strict=True) if cause == never}
     causes = explained.causes.filter(counted_by="base", cause="not_retrieved")
     assert lost and lost <= set(causes["query_id"])
+
     worse = set(explained.queries.filter(pl.col("difference") < 0)["query_id"])
     assert lost <= worse
 
@@ -146,9 +152,9 @@ def test_the_page_counts_what_each_iteration_brought(page: str) -> None:
     for s, system in enumerate(data["systems"]):
         ledger = gg.ledger(AGENTS / "qrels.txt", RUNS[system])
         counts = [data["counts"][code] for code in data["iterations"][s]]
-        assert [one[0] for one in counts] == ledger["GR"].to_list()
-        assert [one[3] for one in counts] == ledger["Dup"].to_list()
-        assert [sum(one[:4]) for one in counts] == ledger["R"].to_list()
+        assert [count[0] for count in counts] == ledger["GR"].to_list()
+        assert [count[3] for count in counts] == ledger["Dup"].to_list()
+        assert [sum(count[:4]) for count in counts] == ledger["R"].to_list()
         assert data["lengths"][s] == ledger.group_by("query_id").len().sort("query_id")["len"].to_list()
 
 
@@ -176,6 +182,7 @@ def test_search_strings_titles_and_missed_documents_are_those_of_the_example(tmp
     bridge = data["details"][str(data["queries"].index("bridge"))]
     assert data["queries"][data["first"]] == "bridge"  # it lost most
     assert [text for text, _ in bridge["searches"][1]] == ["harbour bridge cost", "Harbour bridge: cost?"]
+
     good = {
         bridge["documents"][k][2]: (at, [data["reasons"][c] for c in causes if c is not None])
         for k, at, causes, _ in bridge["good"]
@@ -183,6 +190,7 @@ def test_search_strings_titles_and_missed_documents_are_those_of_the_example(tmp
     assert good["Toll revenue of the harbour bridge"] == ([2, None], ["new never retrieved it"])
     assert good["State loan for the harbour bridge"] == ([3, None], ["new stopped before old found it"])
     assert data["texts"] == [None, "Is it safe?", None, None]
+
     dam = data["queries"].index("dam")
     start = sum(data["lengths"][1][:dam])
     failed = [data["counts"][code][4] for code in data["iterations"][1][start : start + 4]]
@@ -217,12 +225,12 @@ def test_one_run_is_shown_without_a_comparison(tmp_path: Path) -> None:
 def test_replicates_are_averaged_and_the_page_says_whose_searches_it_shows(tmp_path: Path) -> None:
     folder = ROOT / "qrels_examples" / "repeated_runs"
     runs = {name: [folder / f"{name}.{k}.run" for k in (1, 2, 3)] for name in ("old", "new")}
-    made = json.loads(gg.report(folder / "qrels.txt", runs, tmp_path / "a.json", "nCG").read_text())
+    data = json.loads(gg.report(folder / "qrels.txt", runs, tmp_path / "a.json", "nCG").read_text())
     means = gg.compare(folder / "qrels.txt", runs, "nCG").means
-    assert [row["mean"] for row in made["means"]] == means["mean"].to_list()
+    assert [row["mean"] for row in data["means"]] == means["mean"].to_list()
     said = "Causes and searches are those of the first run of each system; other values are means over runs."
-    assert said in made["doubts"]
-    assert not any("one run" in doubt for doubt in made["doubts"])
+    assert said in data["doubts"]
+    assert not any("one run" in doubt for doubt in data["doubts"])
 
 
 @pytest.mark.slow
@@ -236,8 +244,8 @@ def test_queries_without_qrels_or_without_searches_are_said_and_not_lost(tmp_pat
     assert "1 query is absent from old, whose run has no row of it: q2" in page
     assert data["absent"] == [[1], []]
     idle = pl.DataFrame({"query_id": ["q1", "q2"], "iteration": [1, None], "doc_id": ["a", "-"]})
-    told = gg.report(qrels, {"old": idle, "new": {"q1": {"b": 1.0}, "q2": {"a": 1.0}}}, path, "nCG").read_text()
-    assert "1 query never searched in old: q2" in told and read_data(told)["absent"] == [[], []]
+    text = gg.report(qrels, {"old": idle, "new": {"q1": {"b": 1.0}, "q2": {"a": 1.0}}}, path, "nCG").read_text()
+    assert "1 query never searched in old: q2" in text and read_data(text)["absent"] == [[], []]
     assert "queries judged; the others are left out (old 1)." in page
 
 
@@ -338,6 +346,7 @@ def test_the_table_as_csv_has_every_value_and_is_changed_for_spreadsheets_alone(
         ("q", "@old", 0.0, None, None),
         ("q", "new", 2.0, 2.0, "@old never retrieved some good documents"),
     ]
+
     guarded = pl.read_csv(gg.report(qrels, runs, tmp_path / "b.csv", "CG", spreadsheet=True))
     assert guarded["query_id"].to_list() == ["'=1+1", "'=1+1", "q", "q"]
     assert guarded["system"].to_list() == ["'@old", "new", "'@old", "new"]
@@ -384,13 +393,13 @@ def test_explanations_of_many_systems_are_folded(tmp_path: Path, monkeypatch: py
 
 def test_outcomes_are_compared_beside_the_measures(tmp_path: Path) -> None:
     outcomes = AGENTS / "outcomes.csv"
-    made = json.loads(
+    data = json.loads(
         gg.report(AGENTS / "qrels.txt", RUNS, tmp_path / "a.json", "nCG@6", outcomes=outcomes).read_text()
     )
     compared = gg.compare(AGENTS / "qrels.txt", RUNS, "nCG@6", baseline="quick", outcomes=outcomes)
-    assert [row["measure"] for row in made["pairs"]] == ["nCG@6", "solved"]
-    assert made["pairs"][1]["difference"] == compared.pairs.filter(measure="solved")["difference"].item()
-    assert any("solved" in sentence for sentence in made["summary"])
+    assert [row["measure"] for row in data["pairs"]] == ["nCG@6", "solved"]
+    assert data["pairs"][1]["difference"] == compared.pairs.filter(measure="solved")["difference"].item()
+    assert any("solved" in sentence for sentence in data["summary"])
     with pytest.raises(gg.InputError, match="outcomes are compared, and there is one system"):
         gg.report(AGENTS / "qrels.txt", {"quick": RUNS["quick"]}, tmp_path / "a.json", outcomes=outcomes)
 
@@ -426,9 +435,9 @@ def test_the_headline_says_chance_exactly_where_the_verdict_is_unclear(tmp_path:
             for name, found in (("old", old), ("new", new))
         }
         path = gg.report(qrels, runs, tmp_path / f"{number}.json", "nCG@1")
-        made = json.loads(path.read_text())
-        verdict = made["pairs"][0]["verdict"]
-        headline = made["headline"][0]
+        data = json.loads(path.read_text())
+        verdict = data["pairs"][0]["verdict"]
+        headline = data["headline"][0]
         assert ("This may be chance" in headline) == (verdict == "unclear"), headline
         assert ("beyond chance" in headline) == (verdict in ("better", "worse")), headline
         assert ("find the same share" in headline) == (verdict == "equal"), headline
@@ -540,17 +549,19 @@ def test_the_command_of_files_on_disk_has_the_options_of_the_experiment(
     Path("only.txt").write_text("q1\nq2\n")
     systems = {name: f"{name}.csv" for name in ("old", "new")}
     gg.Experiment("qrels.txt", systems, **options).report("a.json", "CG@2", details=3)
-    made = json.loads(Path("a.json").read_text())
+    data = json.loads(Path("a.json").read_text())
     Path("a.json").unlink()
-    if made["command"].startswith("goodgain.Experiment"):
+
+    if data["command"].startswith("goodgain.Experiment"):
         assert "missing" in options or isinstance(options["only"], list)  # what the command lacks
-        eval(made["command"], {"goodgain": gg})
+        eval(data["command"], {"goodgain": gg})
     else:
-        assert run_command(*shlex.split(made["command"])[1:], cwd=tmp_path).returncode == 0
+        assert run_command(*shlex.split(data["command"])[1:], cwd=tmp_path).returncode == 0
+
     again = json.loads(Path("a.json").read_text())
-    assert all(name.replace("_", "-") in made["command"] for name in options)
+    assert all(name.replace("_", "-") in data["command"] for name in options)
     said_otherwise = {"command": "", "doubts": ""}  # doubts name options as in Python, or as on the command line
-    assert made | said_otherwise == again | said_otherwise
+    assert data | said_otherwise == again | said_otherwise
 
 
 def test_a_report_of_data_in_memory_says_so(tmp_path: Path) -> None:

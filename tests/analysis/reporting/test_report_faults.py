@@ -152,6 +152,7 @@ def test_the_page_of_the_command_names_its_options(tmp_path: Path) -> None:
     assert not re.search(r"\b(bounds|iterations|rel)=|in `detectable`", shown)
     assert "effect with --bounds." in shown and "@i, or --iterations." in shown and "give --rel 1." in shown
     assert re.search(r"; 1 more difference \(power 0\.8\)\.", shown)
+
     called = gg.report(
         *inputs[:1], {path.stem: path for path in inputs[1:]}, tmp_path / "b.html", "nCG P@1"
     ).read_text()

@@ -45,6 +45,7 @@ def test_tiles_have_the_means_of_the_comparison(tmp_path: Path) -> None:
     means = {measure: [] for measure in ("NumUnique@6", "SRR@6", "NumIter")}  # type: dict[str, list[str]]
     for row in compared.means.iter_rows(named=True):
         means[row["measure"]].append(f"{row['mean']:.4f}")
+
     assert shown["Different documents found"][:2] == means["NumUnique@6"]
     assert shown["Share of repeated results"][:2] == means["SRR@6"]
     assert shown["Searches per query"][:2] == means["NumIter"]
@@ -54,16 +55,16 @@ def test_tiles_have_the_means_of_the_comparison(tmp_path: Path) -> None:
 
 
 def test_a_command_makes_the_report_again(tmp_path: Path) -> None:
-    told = json.loads(write(tmp_path / "r.json", RUNS))["command"]
-    assert told.startswith("goodgain report --no-labels quick=")
-    assert "nDCG" not in told
+    data = json.loads(write(tmp_path / "r.json", RUNS))["command"]
+    assert data.startswith("goodgain report --no-labels quick=")
+    assert "nDCG" not in data
 
 
 def test_named_measures_are_compared_and_others_refused(tmp_path: Path) -> None:
-    found = json.loads(write(tmp_path / "r.json", RUNS, "SRR@3 NumUnique"))
-    assert {row["measure"] for row in found["pairs"]} == {"SRR@3", "NumUnique"}
-    assert {row["measure"] for row in found["queries"]} == {"SRR@3", "NumUnique"}
-    assert found["shared"][0]["both"] == 230.0
+    data = json.loads(write(tmp_path / "r.json", RUNS, "SRR@3 NumUnique"))
+    assert {row["measure"] for row in data["pairs"]} == {"SRR@3", "NumUnique"}
+    assert {row["measure"] for row in data["queries"]} == {"SRR@3", "NumUnique"}
+    assert data["shared"][0]["both"] == 230.0
     with pytest.raises(gg.MeasureError, match="nCG: needs relevance labels"):
         write(tmp_path / "r.json", RUNS, "nCG")
     with pytest.raises(gg.InputError, match="uses= needs relevance labels"):

@@ -32,12 +32,13 @@ def write(path: Path, costs: Any, runs: Any = RUNS) -> str:
 
 
 def test_each_search_has_what_it_added_and_cost(tmp_path: Path) -> None:
-    made = json.loads(write(tmp_path / "a.json", AGENTS / "costs.csv"))
+    data = json.loads(write(tmp_path / "a.json", AGENTS / "costs.csv"))
     paid = {(row["system"], row["query_id"], int(row["iteration"])): row for row in read_rows()}
     for name, path in RUNS.items():
         ledger = gg.ledger(AGENTS / "qrels.txt", path)
-        rows = [row for row in made["searches"] if row["system"] == name and row["search"] is not None]
+        rows = [row for row in data["searches"] if row["system"] == name and row["search"] is not None]
         assert [row["search"] for row in rows] == sorted(ledger["iteration"].unique())
+
         for row in rows:
             of = ledger.filter(iteration=row["search"])
             assert row["searching"] == of.height
@@ -49,9 +50,9 @@ def test_each_search_has_what_it_added_and_cost(tmp_path: Path) -> None:
 
 
 def test_the_last_row_has_what_was_spent_after_the_last_search(tmp_path: Path) -> None:
-    made = json.loads(write(tmp_path / "a.json", AGENTS / "costs.csv"))
+    data = json.loads(write(tmp_path / "a.json", AGENTS / "costs.csv"))
     for name in RUNS:
-        (last,) = [row for row in made["searches"] if row["system"] == name and row["search"] is None]
+        (last,) = [row for row in data["searches"] if row["system"] == name and row["search"] is None]
         of_answers = [row for row in read_rows() if row["system"] == name and row["iteration"] == "0"]
         assert (last["searching"], last["new_good"], last["gain"], last["repeats"]) == (
             len(of_answers),
@@ -61,11 +62,12 @@ def test_the_last_row_has_what_was_spent_after_the_last_search(tmp_path: Path) -
         )
         for what in ("tokens", "cost", "seconds"):
             assert last[what] == pytest.approx(mean(float(row[what]) for row in of_answers))
+
     assert "after the last search" in write(tmp_path / "a.html", AGENTS / "costs.csv")
     searches_alone = pl.DataFrame(read_rows()).filter(pl.col("iteration") != "0")
     searches_alone.select("query_id", "system", "iteration", "cost").write_csv(tmp_path / "costs.csv")
-    made = json.loads(write(tmp_path / "b.json", tmp_path / "costs.csv"))
-    assert all(row["search"] is not None for row in made["searches"])
+    data = json.loads(write(tmp_path / "b.json", tmp_path / "costs.csv"))
+    assert all(row["search"] is not None for row in data["searches"])
 
 
 def test_costs_of_queries_without_judgments_or_searches_are_not_in_the_last_row(tmp_path: Path) -> None:
@@ -117,8 +119,8 @@ def test_costs_of_whole_queries_have_no_place_in_the_table_of_searches(tmp_path:
     costs = pl.DataFrame(
         {"query_id": QUERIES * 2, "system": ["quick"] * 25 + ["late"] * 25, "cost": [1.0] * 25 + [3.0] * 25}
     )
-    made = json.loads(write(tmp_path / "a.json", costs))
-    assert "cost" not in made["searches"][0]
+    data = json.loads(write(tmp_path / "a.json", costs))
+    assert "cost" not in data["searches"][0]
     text = write(tmp_path / "a.md", costs)
     assert "| quick | 0.7198 | 5.68 | 1 |" in text and "| late | 0.7326 | 5.92 | 3 |" in text
     assert "Searches per query" in write(tmp_path / "a.html", costs)  # there are no tokens

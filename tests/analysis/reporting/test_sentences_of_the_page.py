@@ -29,34 +29,36 @@ ALIKE = re.compile(r"([\w@]+)(?: \(both have a value in (\d+) quer\w+\))?")
 
 def split_verdicts(said: str) -> list[tuple[str, str]]:
     """The sentences on a pair: what is said, and of which measures."""
-    found = re.findall(
+    matches = re.findall(
         r"(?:^| )(\w+ (?:is better than|is worse than|against|and) \w+|No direction|No query)(.*?)\.(?= |$)", said
     )
-    return [(head, rest) for head, rest in found]
+    return [(head, rest) for head, rest in matches]
 
 
 @pytest.mark.parametrize("seed", range(how_many(4, full=150)))
 def test_sentences_on_pairs_are_those_of_the_values(seed: int) -> None:
-    given = make_inputs(seed)
-    runs = {name: [write_frame(run) for run in of] for name, of in given.systems.items()}
-    found = gg.compare(given.qrels, runs, given.measures, alpha=given.alpha, resamples=99)
-    table, number = table_by_hand(given), len(given.qrels)
-    assert f"two means over {number:,} quer" in describe_method(found)
+    inputs = make_inputs(seed)
+    runs = {name: [write_frame(run) for run in of] for name, of in inputs.systems.items()}
+    comparison = gg.compare(inputs.qrels, runs, inputs.measures, alpha=inputs.alpha, resamples=99)
+    table, number = table_by_hand(inputs), len(inputs.qrels)
+    assert f"two means over {number:,} quer" in describe_method(comparison)
+
     told: set[tuple[str, str, str]] = set()
     pairs = [
         (row["system"], row["against"])
-        for row in found.pairs.unique(["system", "against"], maintain_order=True).iter_rows(named=True)
+        for row in comparison.pairs.unique(["system", "against"], maintain_order=True).iter_rows(named=True)
     ]
-    for (system, against), said in zip(pairs, describe_comparison(found), strict=True):
+
+    for (system, against), said in zip(pairs, describe_comparison(comparison), strict=True):
         for head, rest in split_verdicts(said):
             if head.startswith("No"):
                 continue
             assert {system, against} == {head.split()[0], head.split()[-1]}
             listed = CHANGE.findall(rest) if " and " not in head else []
             for measure, mean, other, difference, queries in listed:
-                both = compute_pair(table[measure], system, against)
-                assert int(queries or number) == len(both), said
-                first, second = (sum(side) / len(both) for side in zip(*both, strict=True))
+                pair = compute_pair(table[measure], system, against)
+                assert int(queries or number) == len(pair), said
+                first, second = (sum(side) / len(pair) for side in zip(*pair, strict=True))
                 assert float(mean) == pytest.approx(first, abs=6e-5)
                 assert float(other) == pytest.approx(second, abs=6e-5)
                 assert float(difference) == pytest.approx(first - second, abs=6e-5)
@@ -65,14 +67,17 @@ def test_sentences_on_pairs_are_those_of_the_values(seed: int) -> None:
                 told.add((system, against, measure))
             if " and " in head:
                 for measure, queries in ALIKE.findall(rest.partition(" in ")[2].removeprefix("every query in ")):
-                    if measure not in given.measures:
+                    if measure not in inputs.measures:
                         continue
-                    both = compute_pair(table[measure], system, against)
-                    assert all(one == pytest.approx(two, abs=1e-12) for one, two in both), said
-                    assert int(queries or number) == len(both)
+                    pair = compute_pair(table[measure], system, against)
+                    assert all(one == pytest.approx(two, abs=1e-12) for one, two in pair), said
+                    assert int(queries or number) == len(pair)
                     told.add((system, against, measure))
+
     expected = {
-        (row["system"], row["against"], row["measure"]) for row in found.pairs.iter_rows(named=True) if row["queries"]
+        (row["system"], row["against"], row["measure"])
+        for row in comparison.pairs.iter_rows(named=True)
+        if row["queries"]
     }
     assert told == expected
 
@@ -87,28 +92,31 @@ def compute_pair(values: dict[str, dict[str, Any]], system: str, against: str) -
 
 @pytest.mark.parametrize("seed", range(how_many(4, full=150)))
 def test_sentences_on_one_system_are_those_of_its_values(seed: int) -> None:
-    given = make_inputs(seed)
-    run = next(iter(given.systems.values()))[0]
-    qrels, frame = gg.read_qrels(given.qrels), gg.read_run(write_frame(run))
+    inputs = make_inputs(seed)
+    run = next(iter(inputs.systems.values()))[0]
+    qrels, frame = gg.read_qrels(inputs.qrels), gg.read_run(write_frame(run))
     parts = divide_measure(gg.CG(cutoff=2))
     scores = gg.evaluate(qrels, frame, "CG@2 GradedP@2")
     searched = find_searched(gg.Experiment(qrels, {"A": frame}), [parts], {"A": "A"})
     results = spell_results_as(read_results_of(["A"], None), searched)
     iterations = tabulate_iterations(searched, results)
     means, rest = describe_one("A", scores, ["CG@2", "GradedP@2"], "CG@2", iterations)
-    gains = {query: BY_HAND["CG@2"][0](run.get(query, []), labels) for query, labels in given.qrels.items()}
-    shown = re.search(r"Means over (\d+) quer\w+: CG@2 (\S+)", means)
-    assert shown
-    assert (int(shown[1]), float(shown[2])) == (len(gains), pytest.approx(sum(gains.values()) / len(gains), abs=6e-5))
+    gains = {query: BY_HAND["CG@2"][0](run.get(query, []), labels) for query, labels in inputs.qrels.items()}
+    match = re.search(r"Means over (\d+) quer\w+: CG@2 (\S+)", means)
+    assert match
+    assert (int(match[1]), float(match[2])) == (len(gains), pytest.approx(sum(gains.values()) / len(gains), abs=6e-5))
+
     of_graded = int(scores.per_query.filter(measure="GradedP@2")["value"].count())
     fewer = re.search(r"GradedP@2 \S+ \((\d+) quer", means)
     assert int(fewer[1] if fewer else len(gains)) == of_graded
+
     idle = 0
-    for query, labels in given.qrels.items():
+    for query, labels in inputs.qrels.items():
         good, seen = {doc for doc, label in labels.items() if label >= 2}, set[str]()
         for docs in run.get(query, []):
             idle += bool(good - seen) and not (set(docs) & good) - seen
             seen |= set(docs)
+
     searches = sum(len(of) for of in run.values())
     assert f" {idle} of {searches} iteration" in f" {rest}"
     lowest = [query for query, gain in gains.items() if gain == min(gains.values())]
@@ -128,24 +136,26 @@ def share_found(searches: list[list[str]], labels: dict[str, int], i: int) -> fl
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(how_many(4, full=100)))
 def test_the_headline_is_computed_and_a_system_wins_only_with_the_verdict(seed: int, tmp_path: Path) -> None:
-    given = make_inputs(seed)
-    runs = {name: [write_frame(run) for run in of] for name, of in given.systems.items()}
+    inputs = make_inputs(seed)
+    runs = {name: [write_frame(run) for run in of] for name, of in inputs.systems.items()}
     asked = "CG@3 nDCG@10" if seed % 2 else "CG nDCG@10"
-    lengths = [len(run.get(query, [])) for of in given.systems.values() for run in of for query in given.qrels]
+    lengths = [len(run.get(query, [])) for of in inputs.systems.values() for run in of for query in inputs.qrels]
     i = 3 if seed % 2 else max(1, math.ceil(median(lengths)))
-    x = gg.Experiment(given.qrels, runs, alpha=given.alpha, resamples=99)
-    made = json.loads(x.report(tmp_path / "a.json", asked).read_text())
+    x = gg.Experiment(inputs.qrels, runs, alpha=inputs.alpha, resamples=99)
+    data = json.loads(x.report(tmp_path / "a.json", asked).read_text())
     compared = x.compare(f"{asked} nCG@{i} nDCGG@{i} SRR@{i}", baseline="A").pairs
     shares = {
-        name: [sum(share_found(run.get(q, []), labels, i) for run in of) / len(of) for q, labels in given.qrels.items()]
-        for name, of in given.systems.items()
+        name: [
+            sum(share_found(run.get(q, []), labels, i) for run in of) / len(of) for q, labels in inputs.qrels.items()
+        ]
+        for name, of in inputs.systems.items()
     }
     means = {name: sum(of) / len(of) for name, of in shares.items()}
     verdicts = dict(compared.filter(measure=f"nCG@{i}").select("system", "verdict").iter_rows())
     lead = max(verdicts, key=lambda name: (verdicts[name] == "better", means[name]))
-    first, *rest = [said for said in made["headline"] if "No label" not in said]
+    first, *rest = [said for said in data["headline"] if "No label" not in said]
     base = "the baseline A" if len(verdicts) > 1 else "A"
-    number = f"({len(given.qrels)} queries)"
+    number = f"({len(inputs.qrels)} queries)"
     searches = f"within {i} search{'es' * (i != 1)}"
     starts = {
         "better": f"{lead} finds more of the good material than {base}: ",
@@ -156,20 +166,24 @@ def test_the_headline_is_computed_and_a_system_wins_only_with_the_verdict(seed: 
     assert searches in first and number in first
     assert ("finds more" in first) == (verdicts[lead] == "better") == (means[lead] > means["A"] and "beyond" in first)
     assert ("may be chance" in first) == (verdicts[lead] == "unclear")
+
     told = [(float(share), len(places or ".") - 1) for share, places in re.findall(r"(\d+(\.\d+)?) %", first)]
     real = [100 * means[name] for name in (lead, "A")][: len(told)]
     assert len(told) == (1 if verdicts[lead] == "equal" else 2)
+
     for (share, places), value in zip(told, real, strict=True):
         assert share == pytest.approx(value, abs=0.51 * 10**-places)
         assert share not in (0, 100) or value == pytest.approx(share, abs=1e-9), first
     of_lead = compared.filter(pl.col("measure") != f"nCG@{i}", system=lead)
+
     for verdict in ("better", "worse"):
         named = sorted(of_lead.filter(verdict=verdict)["measure"])
         said = next((one for one in rest if one.startswith(f"Beyond chance, {lead} is ")), "")
-        listed = re.search(rf"{verdict} in (.*?)(?:\.$|, but)", said)
-        assert sorted(re.split(", | and ", listed[1]) if listed else []) == named, made["headline"]
-    if made.get("look_first"):
-        check_query_to_look_at(given, made["look_first"], lead)
+        match = re.search(rf"{verdict} in (.*?)(?:\.$|, but)", said)
+        assert sorted(re.split(", | and ", match[1]) if match else []) == named, data["headline"]
+
+    if data.get("look_first"):
+        check_query_to_look_at(inputs, data["look_first"], lead)
 
 
 def check_query_to_look_at(given: Any, said: str, lead: str) -> None:

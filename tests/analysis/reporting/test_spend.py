@@ -69,9 +69,9 @@ def draw(seed: int, *, complete: bool = False) -> Drawn:
         (query, i) for query, n in lengths.items() for i in range(n + 1) if complete or i == 0 or chance.random() < 0.9
     ]
     for key in keys:
-        for of in amounts.values():
-            of[key] = chance.randint(0, 9) if complete or chance.random() < 0.8 else None
-    rows = [key + tuple(of[key] for of in amounts.values()) for key in keys]
+        for amount in amounts.values():
+            amount[key] = chance.randint(0, 9) if complete or chance.random() < 0.8 else None
+    rows = [key + tuple(amount[key] for amount in amounts.values()) for key in keys]
     chance.shuffle(rows)
     types = {"query_id": pl.String, **dict.fromkeys(("iteration", *amounts), pl.Int64)}
     frame = pl.DataFrame(rows, schema=types, orient="row")
@@ -104,11 +104,11 @@ def test_a_curve_over_spends_of_random_runs_is_that_of_brute_force(over: str) ->
         tried += 1
         with no_notices():
             costs = drawn.costs if asks_costs else None
-            found = gg.curve(qrels, {"a": run}, " ".join(MEASURES), over=over, costs=costs, resamples=0)
+            curve = gg.curve(qrels, {"a": run}, " ".join(MEASURES), over=over, costs=costs, resamples=0)
         spends = {drawn.spent(over, q, i) for q in counted for i in range(1, pools[q].N + 1)}
         wanted = sorted(float(x) for x in spends)
         for measure in MEASURES:
-            rows = found.filter(measure=measure)
+            rows = curve.filter(measure=measure)
             assert rows["spend"].to_list() == wanted
             assert set(rows["queries"]) == {len(counted)}
             for x, mean, searching in rows.select("spend", "mean", "searching").iter_rows():
@@ -118,6 +118,7 @@ def test_a_curve_over_spends_of_random_runs_is_that_of_brute_force(over: str) ->
                     total += oracle.value(drawn.tables, q, measure, at=reached) if reached else 0
                 assert mean == pytest.approx(float(total / len(counted)), rel=1e-12, abs=1e-12), (seed, measure, x)
                 assert searching == sum(pools[q].N > 0 and drawn.spent(over, q, pools[q].N) >= x for q in counted)
+
     assert tried > len(SEEDS) // 2
 
 
@@ -131,7 +132,7 @@ def test_over_searches_a_sum_has_the_values_and_intervals_of_its_iterations() ->
 
 def test_a_curve_has_at_most_50_observed_spends_evenly_spaced_in_rank() -> None:
     costs = pl.read_csv(COSTS)
-    found = gg.curve(QRELS, RUNS, "CG", over="tokens", costs=costs, resamples=0)
+    curve = gg.curve(QRELS, RUNS, "CG", over="tokens", costs=costs, resamples=0)
     tokens = pl.col("input_tokens") + pl.col("output_tokens")
     seen = sorted(
         set(costs.filter(pl.col("iteration") > 0).select(tokens.cum_sum().over("query_id", "system"))["input_tokens"])
@@ -139,7 +140,7 @@ def test_a_curve_has_at_most_50_observed_spends_evenly_spaced_in_rank() -> None:
     ranks = [round(k * (len(seen) - 1) / 49) for k in range(50)]
     assert len(seen) > 200
     for name in RUNS:
-        assert found.filter(system=name)["spend"].to_list() == [seen[rank] for rank in ranks]
+        assert curve.filter(system=name)["spend"].to_list() == [seen[rank] for rank in ranks]
 
 
 def test_a_query_without_costs_is_left_out_in_all_systems_with_one_notice() -> None:
@@ -147,12 +148,12 @@ def test_a_query_without_costs_is_left_out_in_all_systems_with_one_notice() -> N
     with pytest.warns(
         gg.GoodgainNotice, match=r"costs= has no tokens for 1 of 25 judged queries: q03\. They are left out"
     ):
-        found = gg.curve(QRELS, RUNS, "CG", over="tokens", costs=costs, at=[10_000], resamples=0)
-    kept = gg.read_qrels(QRELS).frame.filter(pl.col("query_id") != "q03")
+        curve = gg.curve(QRELS, RUNS, "CG", over="tokens", costs=costs, at=[10_000], resamples=0)
+    rows = gg.read_qrels(QRELS).frame.filter(pl.col("query_id") != "q03")
     with no_notices():
-        wanted = gg.curve(kept, RUNS, "CG", over="tokens", costs=costs, at=[10_000], resamples=0)
-    assert_frame_equal(found, wanted)
-    assert found["queries"].to_list() == [24, 24]
+        wanted = gg.curve(rows, RUNS, "CG", over="tokens", costs=costs, at=[10_000], resamples=0)
+    assert_frame_equal(curve, wanted)
+    assert curve["queries"].to_list() == [24, 24]
 
 
 def curve_from_0(costs: Iterable[tuple[Any, ...]], first: int, over: str) -> list[tuple[float, float]]:
@@ -161,8 +162,8 @@ def curve_from_0(costs: Iterable[tuple[Any, ...]], first: int, over: str) -> lis
     types = {"query_id": pl.String, "iteration": pl.Int64, "cost": pl.Float64, "seconds": pl.Float64}
     frame = pl.DataFrame([(*row, None)[:4] for row in costs], schema=types, orient="row")
     qrels = {query_id: {"a": 2, "b": 2} for query_id in "pq"}
-    found = gg.curve(qrels, {"g": run}, "CG", over=over, costs=frame, resamples=0)
-    return found.select("spend", "mean").rows()
+    curve = gg.curve(qrels, {"g": run}, "CG", over=over, costs=frame, resamples=0)
+    return curve.select("spend", "mean").rows()
 
 
 @pytest.mark.parametrize("case", read_cases("numbers_of_costs.json"), ids=lambda case: case["rule"])
@@ -244,12 +245,12 @@ def test_quantities_and_intervals_of_random_runs_are_those_of_brute_force() -> N
         options = {"outcomes": outcomes, "price_per_search": float(price), "resamples": 40, "seed": seed}
         try:
             with no_notices():
-                found = gg.spend(qrels, {"a": run}, drawn.costs, **options)
+                spend = gg.spend(qrels, {"a": run}, drawn.costs, **options)
                 by_query = gg.spend(qrels, {"a": run}, drawn.costs, **options, per_query=True)
         except gg.InputError as error:
             assert "for any judged query of a" in str(error)
             continue
-        rows = {row["quantity"]: row for row in found.rows(named=True)}
+        rows = {row["quantity"]: row for row in spend.rows(named=True)}
         for name, queries, value in list_quantities(drawn, solved, price):
             if name not in rows:
                 continue
@@ -269,6 +270,7 @@ def test_quantities_and_intervals_of_random_runs_are_those_of_brute_force() -> N
             found_now = {end: rows[name][end] for end in ("value", "low", "high")}
             ends["value"] = finite(value(queries))
             assert number(found_now) == pytest.approx(number(ends), rel=1e-12), (seed, name)
+
     assert set(tried) == {"CostPerGood", "GainPerCall", "TokensPerSolved", "SearchesFor95", "SearchesWorthPrice"}
     assert len(tried) > 2 * len(SEEDS)
 
@@ -281,28 +283,29 @@ def test_gains_and_searches_of_several_runs_are_averaged_before_stopping_is_comp
         runs = [run_of(one)[1] for one in drawn]
         price = random.Random(seed).choice([0.0, 0.3, 1.0])
         with no_notices():
-            found = gg.spend(qrels, {"a": runs}, price_per_search=price, resamples=0)
+            spend = gg.spend(qrels, {"a": runs}, price_per_search=price, resamples=0)
             curves = [gg.curve(qrels, {"a": run}, "CG", upto=9, resamples=0) for run in runs]
             ledgers = [gg.ledger(qrels, run).filter("judged") for run in runs]
+
         gains = [0.0, *((curves[0]["mean"] + curves[1]["mean"]) * curves[0]["queries"][0] / 2)]
-        searches = [sum((of["iteration"] <= i).sum() for of in ledgers) / 2 for i in range(10)]
+        searches = [sum((ledger["iteration"] <= i).sum() for ledger in ledgers) / 2 for i in range(10)]
         worth = [gain - price * paid for gain, paid in zip(gains, searches, strict=True)]
-        values = dict(found.select("quantity", "value").iter_rows())
+        values = dict(spend.select("quantity", "value").iter_rows())
         if gains[-1]:
             assert values["SearchesFor95"] == min(i for i in range(10) if gains[i] >= 0.95 * gains[-1] - 1e-9)
         assert values["SearchesWorthPrice"] == min(i for i in range(10) if worth[i] >= max(worth) - 1e-9)
 
 
 def test_two_agents_by_hand() -> None:
-    found = gg.spend(QRELS, RUNS, COSTS, outcomes=FOLDER / "outcomes.csv", resamples=200)
+    spend = gg.spend(QRELS, RUNS, COSTS, outcomes=FOLDER / "outcomes.csv", resamples=200)
     costs = pl.read_csv(COSTS)
     ledger = gg.ledger(QRELS, RUNS["late"])
-    of = costs.filter(system="late")
-    late = {row["quantity"]: row for row in found.filter(system="late").rows(named=True)}
-    assert late["CostPerGood"]["value"] == pytest.approx(of["cost"].sum() / ledger["GR"].sum())
-    assert late["GainPerCall"]["value"] == pytest.approx(ledger["G"].sum() / of["calls"].sum())
+    rows = costs.filter(system="late")
+    late = {row["quantity"]: row for row in spend.filter(system="late").rows(named=True)}
+    assert late["CostPerGood"]["value"] == pytest.approx(rows["cost"].sum() / ledger["GR"].sum())
+    assert late["GainPerCall"]["value"] == pytest.approx(ledger["G"].sum() / rows["calls"].sum())
     solved = pl.read_csv(FOLDER / "outcomes.csv").filter(system="late")["solved"].sum()
-    assert late["TokensPerSolved"]["value"] == (of["input_tokens"].sum() + of["output_tokens"].sum()) / solved
+    assert late["TokensPerSolved"]["value"] == (rows["input_tokens"].sum() + rows["output_tokens"].sum()) / solved
     assert [row["better"] for row in late.values()] == ["down", "up", "down", None]
     assert all(row["low"] <= row["value"] <= row["high"] for row in late.values())
 
@@ -331,6 +334,7 @@ def test_costs_are_read_from_every_kind_of_table(tmp_path: Path) -> None:
     per_query = SPENT.group_by("query_id").agg(pl.col("calls", "cost").sum())
     with_null = SPENT.to_pandas().astype({"iteration": float})
     with_null.loc[2] = ["q", 0, float("nan"), float("nan"), float("nan")]
+
     for source in (
         SPENT,
         with_null,
@@ -345,8 +349,8 @@ def test_costs_are_read_from_every_kind_of_table(tmp_path: Path) -> None:
 def test_costs_of_systems_and_replicates_are_found_by_name() -> None:
     named = SPENT.with_columns(system=pl.lit("new"), replicate=pl.lit(1))
     again = named.with_columns(replicate=pl.lit(2), cost=pl.col("cost") * 2)
-    other = SPENT.with_columns(system=pl.lit("old"), replicate=pl.lit(None, pl.Int32))
-    both = [pl.concat([named, again]), other]
+    rows = SPENT.with_columns(system=pl.lit("old"), replicate=pl.lit(None, pl.Int32))
+    both = [pl.concat([named, again]), rows]
     assert [row for row in spend_one(both, ("new.1", "new.2", "old")) if row[1] == "CostPerGood"] == [
         ("new.1", "CostPerGood", 0.375),
         ("new.2", "CostPerGood", 0.75),
@@ -355,6 +359,7 @@ def test_costs_of_systems_and_replicates_are_found_by_name() -> None:
     assert spend_one(named, ("new",))[0] == ("new", "CostPerGood", 0.375), "one replicate needs no number"
     with pytest.raises(gg.InputError, match=r"2 replicates of new\. Name the run after one of them: new\.1"):
         spend_one(both, ("new", "old"))
+
     many = pl.concat([named.with_columns(replicate=pl.lit(k)) for k in range(9, 0, -1)])
     with pytest.raises(gg.InputError, match=r"9 replicates of new\. Name the run after one of them: new\.1\."):
         spend_one(many, ("new",))

@@ -72,8 +72,8 @@ def _describe(name: str) -> list[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         figure = PICTURES[name]().figure
-        found: list[Any] = json.loads(json.dumps(_describe_figure(figure)))
-    return [[round(float(size), 2) for size in figure.get_size_inches()], *found]
+        data: list[Any] = json.loads(json.dumps(_describe_figure(figure)))
+    return [[round(float(size), 2) for size in figure.get_size_inches()], *data]
 
 
 def _describe_figure(figure: Figure) -> list[Any]:

@@ -28,14 +28,14 @@ def alpha_by_pairs(units: list[list[float]], ordinal: bool) -> float | None:
     """1 - observed / expected disagreement, each over all ordered pairs of grades, one by one."""
     units = [unit for unit in units if len(unit) > 1]
     everything = [grade for unit in units for grade in unit]
-    given = Counter(everything)
+    counts = Counter(everything)
 
     def apart(a: float, b: float) -> float:
         if not ordinal:
             return float(a != b)
         low, high = sorted((a, b))
-        between = sum(count for grade, count in given.items() if low <= grade <= high)
-        return (between - (given[a] + given[b]) / 2) ** 2
+        between = sum(count for grade, count in counts.items() if low <= grade <= high)
+        return (between - (counts[a] + counts[b]) / 2) ** 2
 
     observed = sum(apart(a, b) / (len(unit) - 1) for unit in units for a, b in itertools.permutations(unit, 2))
     expected = sum(apart(a, b) for a, b in itertools.permutations(everything, 2))
@@ -87,6 +87,7 @@ def test_kappa_of_each_pair_equals_statsmodels() -> None:
         frame, _ = random_votes(seed, top=3)
         report = gg.agreement(frame, scale="graded", names=True)
         wide = frame.pivot("judge", index=["query_id", "doc_id"], values="grade")
+
         for judge, other, documents, agreement, kappa, quadratic in report.pairs.iter_rows():
             both = wide.select(pl.col(judge, other).cast(pl.Int64)).drop_nulls()
             table = np.zeros((4, 4))

@@ -29,12 +29,13 @@ def test_a_quepid_book_with_addresses_two_grades_in_a_cell_and_blanks_before_sig
         "book.csv",
         '\ufeffquery,docid,anna@example.org,Unknown, @ben\n" -1 shoes",d1,3,1|3,\n" @home",d1,,0,2.0\n@,d2,,,1\n',
     )
-    found = gg.aggregate(book, scale="graded")
-    assert found.rows() == [
+    labels = gg.aggregate(book, scale="graded")
+    assert labels.rows() == [
         ("-1 shoes", "d1", pytest.approx(7 / 3), 3, 1, False),
         ("@home", "d1", 1.0, 2, 1, True),
         ("@", "d2", 1.0, 1, 2, False),
     ]
+
     names = gg.agreement(book, scale="graded", names=True).judges["judge"].to_list()
     assert names == ["anna@example.org", "Unknown", "Unknown [2]", "@ben"]
 
@@ -68,8 +69,8 @@ def test_many_raters_and_many_thresholds_take_no_square_of_time() -> None:
 def test_the_best_nugget_that_a_document_supports_is_its_grade(
     tmp_path: Path, nuggets: list[tuple[str, str]], grade: int
 ) -> None:
-    found = gg.aggregate(written(tmp_path, "nuggets.jsonl", assign("d#1", nuggets)), scale="graded")
-    read = gg.read_qrels(found, labels="subtopic" if nuggets else None).frame
+    labels = gg.aggregate(written(tmp_path, "nuggets.jsonl", assign("d#1", nuggets)), scale="graded")
+    read = gg.read_qrels(labels, labels="subtopic" if nuggets else None).frame
     assert read.select("query_id", "doc_id", "relevance").rows() == [("q", "d#1", grade)]
 
 
@@ -87,6 +88,7 @@ def test_judge_keeps_each_nugget_as_a_subtopic(tmp_path: Path) -> None:
     source = written(
         tmp_path, "nuggets.jsonl", first + assign("b", [("vital", "partial_support"), ("okay", "support")])
     )
+
     for name in ("out.qrels", "out.parquet"):
         done = run_command("judge", source, "-o", tmp_path / name)
         assert done.returncode == 0, done.stderr
@@ -97,6 +99,7 @@ def test_judge_keeps_each_nugget_as_a_subtopic(tmp_path: Path) -> None:
         run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "b"]})
         scores = gg.evaluate(qrels, run, "NuggetRecall@1 NuggetRecall@2")
         assert (scores["NuggetRecall@1"], scores["NuggetRecall@2"]) == (0.5, 1)
+
     with pytest.raises(gg.InputError, match="labels='subtopic'"):
         gg.read_qrels(tmp_path / "out.qrels")
 
@@ -106,13 +109,13 @@ def test_two_judges_of_nuggets_are_aggregated_by_nugget(tmp_path: Path) -> None:
         written(tmp_path, f"{judge}.jsonl", assign("a", [("vital", one), ("okay", other)]))
         for judge, one, other in (("x", "support", "support"), ("y", "not_support", "support"))
     ]
-    found = gg.aggregate(paths, how="mean")
-    assert found.select("iteration", "doc_id", "relevance", "n_judges").rows() == [
+    labels = gg.aggregate(paths, how="mean")
+    assert labels.select("iteration", "doc_id", "relevance", "n_judges").rows() == [
         ("nugget 1", "a", 1.5, 2), ("nugget 2", "a", 2.0, 2),
     ]  # fmt: skip
 
 
 def test_grades_of_whole_documents_beside_nuggets_are_another_subtopic(tmp_path: Path) -> None:
     nuggets = written(tmp_path, "n.jsonl", assign("a", [("vital", "support")]))
-    found = gg.aggregate([nuggets, written(tmp_path, "whole.qrels", "q 0 a 1\n")], how="max")
-    assert found.select("iteration", "relevance").rows() == [("nugget 1", 3), ("0", 1)]
+    labels = gg.aggregate([nuggets, written(tmp_path, "whole.qrels", "q 0 a 1\n")], how="max")
+    assert labels.select("iteration", "relevance").rows() == [("nugget 1", 3), ("0", 1)]

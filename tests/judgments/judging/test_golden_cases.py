@@ -23,9 +23,9 @@ COLUMNS = ["query_id", "doc_id", "relevance", "n_judges", "n_null", "tie"]
 @pytest.mark.parametrize("name", AGGREGATED)
 def test_aggregate_gives_what_was_worked_by_hand(name: str) -> None:
     case = AGGREGATED[name]
-    found = gg.aggregate([FOLDER / file for file in case["files"]], **case["options"])
-    assert found.columns == COLUMNS
-    assert found.rows() == [tuple(row) for row in case["rows"]]
+    labels = gg.aggregate([FOLDER / file for file in case["files"]], **case["options"])
+    assert labels.columns == COLUMNS
+    assert labels.rows() == [tuple(row) for row in case["rows"]]
 
 
 @pytest.mark.parametrize("name", AGGREGATED)
@@ -60,14 +60,14 @@ def test_every_form_of_long_grades_gives_the_same(form: str, tmp_path: Path) -> 
 
 def test_agreement_of_the_published_example() -> None:
     case = AGREEMENT["four_judges.csv"]
-    found = gg.agreement(FOLDER / "four_judges.csv", scale=case["scale"])
-    assert found.overall == pytest.approx(case["overall"], rel=1e-12)
+    agreement = gg.agreement(FOLDER / "four_judges.csv", scale=case["scale"])
+    assert agreement.overall == pytest.approx(case["overall"], rel=1e-12)
 
 
 def test_kappa_counts_the_categories_of_the_whole_scale() -> None:
     case = AGREEMENT["two_judges.csv"]
-    found = gg.agreement(FOLDER / "two_judges.csv", scale=case["scale"], names=True)
-    (row,) = found.pairs.rows()
+    agreement = gg.agreement(FOLDER / "two_judges.csv", scale=case["scale"], names=True)
+    (row,) = agreement.pairs.rows()
     wanted = case["pairs"][0]
     assert row[:3] == tuple(wanted[:3])
     assert row[3:] == pytest.approx(tuple(wanted[3:]), rel=1e-12)

@@ -36,6 +36,7 @@ def make_systems(
         for query, labels in people.items()
     }
     runs = {}
+
     for s in range(systems):
         runs[f"s{s}"] = {
             query: {
@@ -46,6 +47,7 @@ def make_systems(
             }
             for query, labels in people.items()
         }
+
     return people, model, runs
 
 
@@ -72,12 +74,14 @@ def test_tau_ap_is_the_average_over_the_orders_of_tied_systems(pairs: list[tuple
         assert found is None
         return
     by_hand = []
+
     for order in orders:
         shares = []
         for place, (one, _) in enumerate(order[1:], start=1):
             above = [0.5 if other == one else float(other > one) for other, _ in order[:place]]
             shares.append(sum(above) / place)
         by_hand.append(2 * sum(shares) / len(shares) - 1)
+
     assert found == pytest.approx(sum(by_hand) / len(by_hand))
     random.shuffle(pairs)
     human, model = zip(*pairs, strict=True)
@@ -116,32 +120,34 @@ def test_fewer_than_five_systems_are_refused_with_the_reason() -> None:
 def test_without_further_queries_the_interval_is_that_of_people_alone() -> None:
     random = np.random.default_rng(3)
     human = random.normal(0.2, 1, 40)
-    found = compute_intervals(human, human + random.normal(0, 0.3, 40), np.array([]))
+    intervals = compute_intervals(human, human + random.normal(0, 0.3, 40), np.array([]))
     interval = ttest_1samp(human, 0).confidence_interval(0.95)
-    assert found.human == pytest.approx((human.mean(), interval.low, interval.high))
-    assert found.powered == pytest.approx(found.human)
-    assert found.weight == 0
+    assert intervals.human == pytest.approx((human.mean(), interval.low, interval.high))
+    assert intervals.powered == pytest.approx(intervals.human)
+    assert intervals.weight == 0
 
 
 def test_the_interval_is_that_of_its_formula() -> None:
     random = np.random.default_rng(4)
     h, f, more = random.normal(0, 1, 35), random.normal(0, 1, 35), random.normal(0.1, 1, 200)
     f = f + h
-    found = compute_intervals(h, f, more)
+    intervals = compute_intervals(h, f, more)
     n, big = 35, 200
     weight = np.cov(h, f)[0, 1] / ((1 + n / big) * np.var(np.r_[f, more], ddof=1))
     weight = min(1.0, max(0.0, weight))
     theta = h.mean() + weight * (more.mean() - f.mean())
     error = (weight**2 * more.var(ddof=1) / big + (h - weight * f).var(ddof=1) / n) ** 0.5
-    assert found.weight == pytest.approx(weight)
-    assert found.powered[0] == pytest.approx(theta)
-    assert (found.powered[2] - found.powered[1]) / 2 == pytest.approx(2.0322445 * error, rel=1e-6)  # t of 34 degrees
+    assert intervals.weight == pytest.approx(weight)
+    assert intervals.powered[0] == pytest.approx(theta)
+    assert (intervals.powered[2] - intervals.powered[1]) / 2 == pytest.approx(
+        2.0322445 * error, rel=1e-6
+    )  # t of 34 degrees
 
 
 def test_a_model_that_knows_nothing_counts_nothing() -> None:
     human = np.array([0.0, 1.0] * 20)
-    found = compute_intervals(human, -human, np.array([0.0, -1.0] * 50))
-    assert found.weight == 0
+    intervals = compute_intervals(human, -human, np.array([0.0, -1.0] * 50))
+    assert intervals.weight == 0
     constant = compute_intervals(human, np.ones(40), np.ones(100))
     assert constant.powered == constant.human
 
@@ -154,9 +160,9 @@ def test_the_interval_covers_what_it_states(closeness: float) -> None:
     for _ in range(rounds):
         truth = random.normal(0.1, 1, 330)
         model = 0.4 + closeness * truth + random.normal(0, 0.5, 330)  # biased: its mean is not that of people
-        found = compute_intervals(truth[:40], model[:40], model[40:])
-        covered += found.powered[1] <= 0.1 <= found.powered[2]
-        shorter += found.powered[2] - found.powered[1] < found.human[2] - found.human[1]
+        intervals = compute_intervals(truth[:40], model[:40], model[40:])
+        covered += intervals.powered[1] <= 0.1 <= intervals.powered[2]
+        shorter += intervals.powered[2] - intervals.powered[1] < intervals.human[2] - intervals.human[1]
     assert abs(covered / rounds - 0.95) < 4 * (0.95 * 0.05 / rounds) ** 0.5
     if closeness == 1.0:
         assert shorter > 0.95 * rounds
@@ -173,9 +179,10 @@ def test_the_interval_of_one_systems_mean_covers_what_it_states(shape: str) -> N
         else:
             people, mean = (random.beta(6, 2, 300), 0.75) if shape == "near the top" else (random.random(300), 0.5)
         model = np.clip(0.35 + 0.7 * people + random.normal(0, 0.15, 300), 0, 1)
-        found = compute_intervals(people[:40], model[:40], model[40:])
-        covered += found.powered[1] <= mean <= found.powered[2]
+        intervals = compute_intervals(people[:40], model[:40], model[40:])
+        covered += intervals.powered[1] <= mean <= intervals.powered[2]
         biased += abs(model.mean() - mean) > 0.05
+
     assert abs(covered / rounds - 0.95) < (0.02 if rounds == 2_000 else 0.045)
     assert biased > 0.9 * rounds
 

@@ -49,10 +49,10 @@ def test_a_null_label_counts_as_unjudged_in_every_measure(form: str, tmp_path: P
     source = source_of(form, tmp_path)
     measures = "nDCG@10 P@2 CG@2 SRE@2 NumUnjudged Judged@3"
     with pytest.warns(gg.GoodgainNotice, match="1 row with a null relevance, counted as unjudged"):
-        found = gg.evaluate(source, RUN, measures)
+        scores = gg.evaluate(source, RUN, measures)
     wanted = gg.evaluate(WITHOUT, RUN, measures)
-    assert found.mean() == wanted.mean()
-    assert found["Judged@3"] == pytest.approx(2 / 3)
+    assert scores.mean() == wanted.mean()
+    assert scores["Judged@3"] == pytest.approx(2 / 3)
     with pytest.warns(gg.GoodgainNotice, match="null relevance"):
         qrels = gg.read_qrels(source)
     assert ir_measures.calc_aggregate([ir_measures.nDCG], qrels, gg.read_run(RUN)) == ir_measures.calc_aggregate(
@@ -96,14 +96,14 @@ def test_labels_by_iteration_can_be_null() -> None:
         {"query_id": ["q", "q"], "iteration": ["1", "2"], "doc_id": ["a", "a"], "relevance": [3, None]}
     )
     with pytest.warns(gg.GoodgainNotice, match="null relevance"):
-        found = gg.read_qrels(frame, labels="iteration")
-    assert found.frame.rows() == [("q", 1, "a", 3)]
+        qrels = gg.read_qrels(frame, labels="iteration")
+    assert qrels.frame.rows() == [("q", 1, "a", 3)]
 
 
 def test_rescaled_qrels_keep_their_null_labels(tmp_path: Path) -> None:
     with pytest.warns(gg.GoodgainNotice, match="null relevance"):
-        found = gg.rescale(WITH_NULL, ">=2 -> 1")
-    gg.write_qrels(found, tmp_path / "out.jsonl")
+        labels = gg.rescale(WITH_NULL, ">=2 -> 1")
+    gg.write_qrels(labels, tmp_path / "out.jsonl")
     rows = pl.read_ndjson(tmp_path / "out.jsonl").select("doc_id", "relevance").rows()
     assert rows == [("a", 1), ("c", 0), ("b", None)]
 

@@ -43,7 +43,7 @@ def pool_iterations(runs: list[list[RunRow]], judged: set[tuple[str, str]], k: i
                     of_run.setdefault((query, doc), i)
         for key, i in of_run.items():
             firsts.setdefault(key, []).append(i)
-    return {key: (len(found), min(found)) for key, found in firsts.items() if key not in judged}
+    return {key: (len(first), min(first)) for key, first in firsts.items() if key not in judged}
 
 
 def pool_flattened(runs: list[gg.Run], rows: list[list[RunRow]], judged: set[tuple[str, str]], k: int) -> Found:
@@ -98,8 +98,8 @@ def test_a_large_file_in_blocks_gives_the_same_pool(scattered: bool, flattened: 
     qrels = {f"q{query}": {f"d{k}": 1 for k in range(7)} for query in range(50)}
     with no_notices():
         wanted = gg.pool({"x": path, "y": path}, k=3, qrels=qrels, flattened=flattened)
-        found = gg.pool({"x": blocks, "y": path}, k=3, qrels=qrels, flattened=flattened)
-    assert_frame_equal(found, wanted)
+        sheet = gg.pool({"x": blocks, "y": path}, k=3, qrels=qrels, flattened=flattened)
+    assert_frame_equal(sheet, wanted)
 
 
 def test_an_empty_file_in_blocks_has_an_empty_pool_and_says_so(tmp_path: Path) -> None:
@@ -133,11 +133,11 @@ RESULTS = pl.DataFrame(
 
 def test_results_add_the_fullest_texts_and_the_search_that_found_a_document_first() -> None:
     run = gg.to_run(RESULTS)
-    found = gg.pool({"x": run}, qrels={"p": {"a": 1}}, results=RESULTS)
-    assert found.columns == [
+    sheet = gg.pool({"x": run}, qrels={"p": {"a": 1}}, results=RESULTS)
+    assert sheet.columns == [
         "query_id", "doc_id", "runs", "first_iteration", "search_query", "title", "url", "snippet", "grade",
     ]  # fmt: skip
-    assert found.rows() == [
+    assert sheet.rows() == [
         ("q", "a", 1, 1, "first search", "A longer title", "https://a.example", "text", None),
         ("q", "c", 1, 2, None, None, None, None, None),
         ("q", "https://b.example", 1, 2, "second search", "B", "https://b.example/?utm_source=x", None, None),
@@ -146,10 +146,10 @@ def test_results_add_the_fullest_texts_and_the_search_that_found_a_document_firs
 
 def test_documents_of_deduplicated_results_have_their_texts() -> None:
     documents = gg.deduplicate(gg.read_results(ROOT / "docs" / "web_search.jsonl"))
-    found = gg.pool({"agent": gg.to_run(documents)}, k=50, results=documents)
-    assert set(found["doc_id"]) == set(documents.frame["document"].drop_nulls())
-    assert found["title"].null_count() == 0
-    assert found["snippet"].null_count() == 0
+    sheet = gg.pool({"agent": gg.to_run(documents)}, k=50, results=documents)
+    assert set(sheet["doc_id"]) == set(documents.frame["document"].drop_nulls())
+    assert sheet["title"].null_count() == 0
+    assert sheet["snippet"].null_count() == 0
 
 
 def test_results_of_convert_fill_the_sheet(tmp_path: Path) -> None:
@@ -161,9 +161,9 @@ def test_results_of_convert_fill_the_sheet(tmp_path: Path) -> None:
     ):
         done = CliRunner().invoke(program, list(map(str, arguments)), catch_exceptions=False)
         assert done.exit_code == 0, done.output
-    found = pl.read_csv(sheet)
-    assert found["search_query"].null_count() == 0
-    assert found["snippet"].null_count() < found.height
+    table = pl.read_csv(sheet)
+    assert table["search_query"].null_count() == 0
+    assert table["snippet"].null_count() < table.height
 
 
 def test_ids_of_a_sheet_for_spreadsheets_are_read_as_they_were(tmp_path: Path) -> None:
@@ -186,10 +186,11 @@ def test_ids_of_a_sheet_for_spreadsheets_are_read_as_they_were(tmp_path: Path) -
     documents_to_judge.write_sheet(pooled, tmp_path / "sheet.csv", spreadsheet=True)
     sheet = pl.read_csv(tmp_path / "sheet.csv", infer_schema=False)
     assert sheet["doc_id"].str.contains("(?:^|[;\t])[=+@\uff1d\uff20-]").sum() == 0
+
     sheet.with_columns(grade=pl.lit("2")).write_csv(tmp_path / "graded.csv")
     with pytest.warns(gg.GoodgainNotice, match="apostrophe .* in 10 ids"):
-        found = gg.aggregate(tmp_path / "graded.csv", scale="good-gain")
-    assert sorted(found["doc_id"]) == sorted(ids)
+        labels = gg.aggregate(tmp_path / "graded.csv", scale="good-gain")
+    assert sorted(labels["doc_id"]) == sorted(ids)
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -213,10 +214,12 @@ def test_drawn_queries_have_all_their_documents() -> None:
     assert drawn["query_id"].n_unique() == 4
     assert drawn.height == 4 * 60
     assert drawn.equals(documents_to_judge.pool(runs, sample_queries=4, seed=42))
+
     others = {
         tuple(documents_to_judge.pool(runs, sample_queries=4, seed=seed)["query_id"].unique()) for seed in range(9)
     }
     assert len(others) > 1
+
     everything = documents_to_judge.pool(runs, sample_queries=9).sort("query_id", "doc_id")
     assert everything.equals(documents_to_judge.pool(runs, k=2**31))
     with pytest.raises(gg.InputError, match="sample_queries=10: the runs have 9 queries"):

@@ -61,9 +61,9 @@ def by_hand(how: str, grades: list[float | None]) -> float | None:
 def test_each_rule_equals_a_plain_loop(how: str) -> None:
     for seed in range(how_many(5, full=60)):
         frame, votes = random_votes(seed, top=1 if how == "majority" else 4)
-        found = gg.aggregate(frame, how=how, scale="binary" if how == "majority" else "0..4")
-        assert [row[:2] for row in found.iter_rows()] == list(votes)
-        for query_id, doc_id, label, judges, nulls, tie in found.iter_rows():
+        labels = gg.aggregate(frame, how=how, scale="binary" if how == "majority" else "0..4")
+        assert [row[:2] for row in labels.iter_rows()] == list(votes)
+        for query_id, doc_id, label, judges, nulls, tie in labels.iter_rows():
             grades = votes[query_id, doc_id]
             given = [grade for grade in grades if grade is not None]
             assert label == by_hand(how, grades)
@@ -73,8 +73,8 @@ def test_each_rule_equals_a_plain_loop(how: str) -> None:
 
 def test_a_map_may_be_a_dict() -> None:
     votes = frame_of(("q", "d", "a", 2), ("q", "d", "b", 3))
-    found = gg.aggregate(votes, scale="graded", map={0: 0, 1: 1, 2: 1, 3: 1}, map_first=True)
-    assert found["relevance"].to_list() == [1]
+    labels = gg.aggregate(votes, scale="graded", map={0: 0, 1: 1, 2: 1, 3: 1}, map_first=True)
+    assert labels["relevance"].to_list() == [1]
     for call in (
         lambda: gg.aggregate(votes, map={0: 0, 2: 1, 3: 1}),
         lambda: gg.rescale({"q": {"d": 2.5}}, {2: 1, 3: 1}),
@@ -118,8 +118,8 @@ def test_judges_are_named_by_the_dict_or_by_the_files(tmp_path: Path) -> None:
         (tmp_path / folder / "same.qrels").write_text(f"q 0 d {label}\n")
     files = [tmp_path / folder / "same.qrels" for folder in "ab"]
     assert gg.aggregate(files)["relevance"].to_list() == [2]  # two files of one name are two judges
-    found = gg.agreement({"anna": files[0], "ben": {"q": {"d": 3}}}, scale="graded", names=True)
-    assert found.judges["judge"].to_list() == ["anna", "ben"]
+    agreement = gg.agreement({"anna": files[0], "ben": {"q": {"d": 3}}}, scale="graded", names=True)
+    assert agreement.judges["judge"].to_list() == ["anna", "ben"]
     assert gg.agreement(files, scale="graded").judges["judge"].to_list() == [*map(str, files)]
 
 
@@ -130,10 +130,10 @@ def test_a_million_grades_of_three_judges_take_under_five_seconds() -> None:
     documents = pl.DataFrame({"query_id": (number // 100).cast(pl.String), "doc_id": number.cast(pl.String)})
     grades = [documents.with_columns(judge=pl.lit(f"j{k}"), grade=number.hash(k) % 4) for k in range(3)]
     start = time.process_time()
-    found = gg.aggregate(pl.concat(grades), scale="graded")
+    labels = gg.aggregate(pl.concat(grades), scale="graded")
     assert time.process_time() - start < 5
-    assert found.height == 333_334
-    assert found.get_column("n_judges").sum() == 1_000_002
+    assert labels.height == 333_334
+    assert labels.get_column("n_judges").sum() == 1_000_002
 
 
 def test_rescaled_qrels_with_subtopics_keep_a_label_for_each_subtopic_and_one_for_each_document() -> None:

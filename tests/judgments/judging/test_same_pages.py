@@ -36,8 +36,9 @@ def test_any_spellings_give_the_labels_and_pools_of_the_pages_names(seed: int) -
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GoodgainNotice)
-        spelled, named = (gg.aggregate(one, how="median") for one in sources)
-        pooled, pages = (gg.pool(one) for one in sources)
+        spelled, named = (gg.aggregate(source, how="median") for source in sources)
+        pooled, pages = (gg.pool(source) for source in sources)
+
     for found, expected, column in ((spelled, named, "relevance"), (pooled, pages, "runs")):
         assert {name_page(doc): value for doc, value in found.select("doc_id", column).rows()} == dict(
             expected.select("doc_id", column).rows()

@@ -94,17 +94,20 @@ def serve(script: Script, port: int = 0) -> Iterator[Server]:
                 ended.wait(20)
                 self.close_connection = True
                 return
+
             if found == "close":
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
                 self.connection.close()
                 self.close_connection = True
                 return
+
             if isinstance(found, Iterator):
                 self.close_connection = True
                 with suppress(OSError):
                     for piece in found:
                         self.wfile.write(piece)
                 return
+
             status, body, headers = found if isinstance(found, tuple) else (200, found, {})
             if isinstance(body, dict) and body.get("model") == ASKED:
                 body |= {"model": call.body["model"]}
@@ -115,6 +118,7 @@ def serve(script: Script, port: int = 0) -> Iterator[Server]:
             for name, value in ({"Content-Type": "application/json"} | length | headers).items():
                 self.send_header(name, value)
             self.end_headers()
+
             try:
                 for piece in pieces or [content]:
                     self.wfile.write(piece)

@@ -34,7 +34,7 @@ GRADES = {
 
 def answer(call: Call) -> Any:
     asked = content_of(call)
-    return good(*next(found for (query, title), found in GRADES.items() if query in asked and title in asked))
+    return good(*next(grade for (query, title), grade in GRADES.items() if query in asked and title in asked))
 
 
 def main() -> None:

@@ -229,6 +229,7 @@ def test_a_change_of_what_is_asked_is_a_new_key(change: str, tmp_path: Path) -> 
         "journal": tmp_path / "j",
     }
     more = CHANGES.get(change, {})
+
     if change == "prompt":
         (tmp_path / "mine.txt").write_text("{{query}} {{document}}")
         more = {"prompt": tmp_path / "mine.txt"}
@@ -237,6 +238,7 @@ def test_a_change_of_what_is_asked_is_a_new_key(change: str, tmp_path: Path) -> 
         more = {"samples": 2}
     elif change == "description":
         more = {"queries": pl.DataFrame({"query_id": ["q"], "text": ["who"], "description": ["the payer"]})}
+
     with serve(lambda call: good()) as server:
         for options in (base, base, base | more, base | more):
             options = dict(options)
@@ -248,10 +250,10 @@ def test_a_doc_id_is_not_the_key() -> None:
     """Two documents of one text are asked for once; one document for two queries twice."""
     with serve(lambda call: good()) as server:
         run = {"q": {"a": 2.0, "b": 1.0}, "p": {"a": 1.0}}
-        found = gg.label(
+        grades = gg.label(
             run, {"q": "who", "p": "what"}, texts={"a": "same", "b": "same"}, model="m", base_url=server.url
         )
-    assert (server.count, found["grade"].to_list()) == (2, [3, 3, 3])
+    assert (server.count, grades["grade"].to_list()) == (2, [3, 3, 3])
 
 
 @pytest.mark.parametrize("says_usage", [True, False])
@@ -527,6 +529,6 @@ def test_many_kept_answers_are_found_quickly(tmp_path: Path) -> None:
                 request.key, Answer(2, None, "ok"), query_id="q", doc_id=request.doc_id, host="h", question="", judge=""
             )
     began = time.process_time()
-    found = gg.label(run, {"q": "who"}, texts=texts, model="judge", journal=tmp_path / "j")
-    assert found["grade"].to_list() == [2 if doc != "d0" else found.item(0, "grade") for doc in found["doc_id"]]
+    grades = gg.label(run, {"q": "who"}, texts=texts, model="judge", journal=tmp_path / "j")
+    assert grades["grade"].to_list() == [2 if doc != "d0" else grades.item(0, "grade") for doc in grades["doc_id"]]
     print(f"{count} kept answers: {time.process_time() - began:.1f} s of processor time")

@@ -39,10 +39,10 @@ def test_ids_of_queries_in_a_file_without_a_header_are_texts(tmp_path: Path) -> 
 
 
 def test_documents_of_several_runs_come_once() -> None:
-    found = collect_documents({"one": RUN, "other": OTHER}, QUERIES, texts=TEXTS)
-    assert ids(found) == [("p", "a"), ("q", "a"), ("q", "b"), ("q", "c")]
-    assert found[1] == ["one", "other"]
-    assert found[0].select("query", "text").row(0) == ("what", "text a")
+    documents = collect_documents({"one": RUN, "other": OTHER}, QUERIES, texts=TEXTS)
+    assert ids(documents) == [("p", "a"), ("q", "a"), ("q", "b"), ("q", "c")]
+    assert documents[1] == ["one", "other"]
+    assert documents[0].select("query", "text").row(0) == ("what", "text a")
 
 
 def test_judged_documents_are_left_out_and_null_labels_are_not_judged() -> None:
@@ -97,8 +97,8 @@ def test_a_query_without_a_text_is_named() -> None:
 def test_queries_are_read_from_tables(tmp_path: Path, name: str, content: str) -> None:
     path = tmp_path / name
     path.write_text(content)
-    found = read_queries(path)
-    assert found.rows() == [("q", "who", None), ("p", "what", "the thing")]
+    queries = read_queries(path)
+    assert queries.rows() == [("q", "who", None), ("p", "what", "the thing")]
 
 
 @pytest.mark.parametrize(("name", "content", "said"), CASES["tables of queries that cannot be read"])

@@ -56,14 +56,15 @@ def test_a_closed_port_stops_the_command_with_the_reason_and_nothing_sent(
     with serve(lambda call: good(9)) as server:  # all are failures, which --retry sends again
         assert run_command(*command, "--base-url", server.url).returncode == 1  # nothing was graded
     answered = time.monotonic() - began
-    for made in Path().glob("grades.jsonl*"):
-        if "--retry" not in more or made.name == "grades.jsonl":
-            made.unlink()
+    for path in Path().glob("grades.jsonl*"):
+        if "--retry" not in more or path.name == "grades.jsonl":
+            path.unlink()
     began = time.monotonic()
-    found = run_command(*command, "--base-url", closed, *more)
+    done = run_command(*command, "--base-url", closed, *more)
     assert time.monotonic() - began < 2 + 2 * answered
-    assert found.returncode == 1
-    *_, summary, error = found.stderr.splitlines()
+    assert done.returncode == 1
+
+    *_, summary, error = done.stderr.splitlines()
     assert re.fullmatch("calls: [1-8], tokens: 0 sent, 0 received", summary)
     assert re.match(rf"goodgain: {re.escape(closed)}: cannot be reached \(.*[Rr]efused.*\)\. ", error)
     assert "--base-url" in error
@@ -133,10 +134,10 @@ def test_only_what_was_sent_is_counted_when_the_endpoint_goes_away(tmp_path: Pat
         return closing(4)
 
     with serve(script) as server:
-        found = run_command(*write_job(tmp_path, 3)[3:], "--base-url", server.url, "--jobs", "1", "--tries", "2")
-    assert found.returncode == 0
-    assert "\ncalls: 5, tokens: 100 sent, 10 received\n" in found.stderr
-    assert "grades.jsonl: 4: 1, connection: 2\n" in found.stderr
+        done = run_command(*write_job(tmp_path, 3)[3:], "--base-url", server.url, "--jobs", "1", "--tries", "2")
+    assert done.returncode == 0
+    assert "\ncalls: 5, tokens: 100 sent, 10 received\n" in done.stderr
+    assert "grades.jsonl: 4: 1, connection: 2\n" in done.stderr
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -54,14 +54,16 @@ def test_a_key_that_is_not_printable_ascii_is_refused_without_showing_it(
     command = write_job(tmp_path, 3)[3:]
     before = sorted(tmp_path.iterdir())
     monkeypatch.setenv("MY_KEY", key)
+
     with serve(lambda call: good()) as server:
-        found = run_command(*command, "--base-url", server.url, "--key-variable", "MY_KEY")
-        assert found.returncode == 2
-        assert "MY_KEY: the key has " in found.stderr
-        assert "abcd" not in found.stderr
+        done = run_command(*command, "--base-url", server.url, "--key-variable", "MY_KEY")
+        assert done.returncode == 2
+        assert "MY_KEY: the key has " in done.stderr
+        assert "abcd" not in done.stderr
         with pytest.raises(gg.InputError, match=r"MY_KEY: the key has .*Windows") as raised:
             ask(server, 3, key_variable="MY_KEY", journal=tmp_path / "j")
         assert server.count == 0
+
     assert "abcd" not in "".join(traceback.format_exception(raised.value))
     assert sorted(tmp_path.iterdir()) == before
 

@@ -37,10 +37,12 @@ def test_failed_calls_are_found_after_a_changed_option(change: str, tmp_path: Pa
         found = ask(server, 9, journal=tmp_path / "j", retry_failed=True, **CHANGES[change])
         assert server.count == 12
         assert found["grade"].to_list() == [2] * 9
+
         # a grade keeps the name of the judge that gave it
         judges = found.filter(~found["doc_id"].is_in(["d0", "d3", "d6"]))["judge"].unique().to_list()
         assert judges == first["judge"].unique().to_list()
         assert found.item(0, "judge").endswith("/low") == (change == "less thought")
+
         # without retry_failed, another option is another call
         ask(server, 9, journal=tmp_path / "j", **CHANGES[change])
         assert server.count == 18

@@ -77,11 +77,13 @@ def test_an_endpoint_s_answers_have_the_stated_outcome(
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     steps = case.get("steps", [case])
     current = steps[0]
+
     with serve(make_script(lambda: {"replies": case.get("replies", [])} | current)) as server:
         for current in steps:
             (run_step if "run" in current else ask_step)(current, server)
             assert server.count == current.get("calls", server.count)
             assert server.count <= current.get("calls at most", server.count)
+
     if "sent" in case:
         found = [
             {name: call.body.get(name, "absent") for name in sent}
@@ -96,6 +98,7 @@ def ask_step(step: dict[str, Any], server: Server) -> None:
         raises = pytest.raises(ERRORS[step.get("raises", "StoppedError")], match=step["error"])
     with raises, pytest.warns(match=step["notice"]) if "notice" in step else contextlib.nullcontext():
         found = ask(server, step["documents"], **step.get("options", {}))
+
     if "error" in step:
         return
     statuses = found["status"].to_list()
@@ -103,6 +106,7 @@ def ask_step(step: dict[str, Any], server: Server) -> None:
     assert (Counter(statuses) if isinstance(wanted, dict) else statuses) == wanted
     assert statuses.count("not_sent") >= step.get("not sent at least", 0)
     assert found["grade"].to_list() == step.get("grades", found["grade"].to_list())
+
     for reason, wanted in zip(found["reason"], step.get("reasons", found["reason"]), strict=True):
         assert reason == wanted or re.search(wanted, reason), (reason, wanted)
 

@@ -43,9 +43,11 @@ def find_suspicions(grades: list[int | None], reasons: list[str] | None = None, 
     ],
 )
 def test_a_distribution_that_no_documents_have_gets_a_notice(grades: list[int | None], suspicion: str | None) -> None:
-    found = find_suspicions(grades)
-    assert len(found) == (suspicion is not None)
-    assert all(f"judge@good-gain-a404ae/t0/texts/8000: {suspicion}. Read some of the reasons" in text for text in found)
+    suspicions = find_suspicions(grades)
+    assert len(suspicions) == (suspicion is not None)
+    assert all(
+        f"judge@good-gain-a404ae/t0/texts/8000: {suspicion}. Read some of the reasons" in text for text in suspicions
+    )
 
 
 def test_the_extremes_are_those_of_the_prompt() -> None:
@@ -55,9 +57,9 @@ def test_the_extremes_are_those_of_the_prompt() -> None:
 @pytest.mark.parametrize(("repeated", "is_told"), [(1, False), (2, True), (19, True)])
 def test_reasons_that_repeat_the_placeholder_get_a_notice(repeated: int, is_told: bool) -> None:
     reasons = [PLACEHOLDER] * repeated + [f"it names {k}" for k in range(19 - repeated)]
-    found = find_suspicions([k % 5 for k in range(19)], reasons)
-    assert len(found) == is_told
-    assert all(f"{repeated} of 19 reasons repeat the placeholder of the prompt" in text for text in found)
+    suspicions = find_suspicions([k % 5 for k in range(19)], reasons)
+    assert len(suspicions) == is_told
+    assert all(f"{repeated} of 19 reasons repeat the placeholder of the prompt" in text for text in suspicions)
 
 
 def test_the_built_in_prompts_have_a_placeholder() -> None:

@@ -29,9 +29,9 @@ def in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_command_that_goes_on_goes_on(tmp_path: Path) -> None:
     is_well = False
     with serve(lambda call: good() if is_well or number_of(call) % 2 else completion("3")) as server:
-        found = run_command(*write_job(tmp_path, 6)[3:], "--base-url", server.url)
+        done = run_command(*write_job(tmp_path, 6)[3:], "--base-url", server.url)
         is_well = True
-        command = found.stderr.splitlines()[-1].removeprefix("To go on: goodgain ").split()
+        command = done.stderr.splitlines()[-1].removeprefix("To go on: goodgain ").split()
         again = run_command(*command)
         assert again.returncode == 0
         assert server.count == 9
@@ -41,8 +41,8 @@ def test_the_command_that_goes_on_goes_on(tmp_path: Path) -> None:
 def test_the_cost_stands_before_the_run_and_after_it(tmp_path: Path) -> None:
     with serve(lambda call: good()) as server:
         command = [*write_job(tmp_path, 10)[3:], "--base-url", server.url, "--price", "1", "10"]
-        found = run_command(*command)
-    before, after = (line for line in found.stderr.splitlines() if "cost:" in line)
+        done = run_command(*command)
+    before, after = (line for line in done.stderr.splitlines() if "cost:" in line)
     assert before.startswith("longest answer: 2,000 tokens, thinking included; cost: about 0.0")
     usual, most = (float(before.split(word)[1].split()[0].strip(",")) for word in ("about ", "at most "))
     paid = float(after.split("cost: ")[1])
@@ -98,13 +98,15 @@ def test_answers_by_the_first_prompt_are_counted_and_not_graded_again_without_a_
     command = [word for word in write_job(tmp_path, 1)[3:] if word != "--yes"]
     write_old_journal(tmp_path / "grades.jsonl.journal", {FIRST_KEY: 2})
     with serve(lambda call: good(4)) as server:
-        found = run_command(*command, "--base-url", server.url)
-        assert (found.returncode, server.count) == (2, 0)
-        assert "the journal has 1 unused answer to the older prompt good-gain-1" in found.stderr
-        assert "Give --yes to send them" in found.stderr
+        done = run_command(*command, "--base-url", server.url)
+        assert (done.returncode, server.count) == (2, 0)
+        assert "the journal has 1 unused answer to the older prompt good-gain-1" in done.stderr
+        assert "Give --yes to send them" in done.stderr
+
         old = run_command(*command, "--base-url", server.url, "--prompt", "good-gain-1")
         assert (old.returncode, server.count) == (0, 0)
         assert json.loads(Path("grades.jsonl").read_text())["grade"] == 2
+
         new = run_command(*command, "--base-url", server.url, "--yes")
         assert (new.returncode, server.count) == (0, 1)
         assert json.loads(Path("grades.jsonl").read_text())["grade"] == 4

@@ -22,15 +22,15 @@ WRITTEN = VENDORS["written"]
 
 @pytest.mark.parametrize("kind", WRITTEN)
 def test_one_object_in_a_fence_or_after_a_thought_is_an_answer(kind: str) -> None:
-    found = read_content(WRITTEN[kind])
-    assert (found.grade, found.reason, found.status) == (3, "names the day", "ok")
-    assert found.raw == WRITTEN[kind]  # as it came
+    content = read_content(WRITTEN[kind])
+    assert (content.grade, content.reason, content.status) == (3, "names the day", "ok")
+    assert content.raw == WRITTEN[kind]  # as it came
 
 
 @pytest.mark.parametrize("written", VENDORS["prose"])
 def test_an_object_or_a_number_in_prose_is_no_answer(written: str) -> None:
-    found = read_content(written)
-    assert (found.grade, found.status) == (None, "malformed")
+    content = read_content(written)
+    assert (content.grade, content.status) == (None, "malformed")
 
 
 def test_mistral_sends_thought_and_text_in_parts() -> None:
@@ -69,8 +69,8 @@ def test_the_schema_lets_a_model_reason_before_it_grades() -> None:
         for prompt in (None, "good-gain-1", "umbrela"):
             ask(server, 1, prompt=prompt)
     fields = [call.body["response_format"]["json_schema"]["schema"]["properties"] for call in server.calls]
-    assert [list(one) for one in fields] == [["reason", "grade"], ["grade", "reason"], ["reason", "grade"]]
-    assert [one["grade"]["enum"] for one in fields] == [[0, 1, 2, 3, 4, None]] * 2 + [[0, 1, 2, 3, None]]
+    assert [list(field) for field in fields] == [["reason", "grade"], ["grade", "reason"], ["reason", "grade"]]
+    assert [field["grade"]["enum"] for field in fields] == [[0, 1, 2, 3, 4, None]] * 2 + [[0, 1, 2, 3, None]]
     assert [call.body["max_completion_tokens"] for call in server.calls] == [2_000, 400, 2_000]
 
 
@@ -91,6 +91,7 @@ def test_judges_are_told_apart_by_temperature_text_and_cut() -> None:
             ask(server, 1, **options).item(0, "judge")
             for options in ({}, {"temperature": 0.5}, {"temperature": None}, {"max_characters": 3})
         ]
+
     head = judges[0].partition("/")[0]
     assert head.startswith("judge@good-gain-")
     assert judges == [

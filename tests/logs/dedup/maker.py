@@ -48,12 +48,14 @@ def _web_pages(rng: random.Random, count: int) -> Iterator[Document]:
         shape = rng.randrange(6)
         host = f"site{rng.randrange(max(2, count // 8))}.example.org"
         url = f"https://{host}/{number}/{title.split()[0]}"
+
         if shape == 0:  # told apart by a parameter alone, under one title
             url, title = f"https://{host}/view?{rng.choice(('id', 'article', 'v'))}={number}", "Article of the site"
         elif shape == 1:
             title = "Home of the archive"
         elif shape == 2:
             text = TEXTS["CONSENT"]
+
         page = partial(result, type="web_page", title=title)
         document = [page(url=another_url(rng, url), snippet=another_snippet(rng, text)) for _ in range(_times(rng))]
         if shape > 2 and rng.random() < 0.3:  # met without its address
@@ -69,12 +71,14 @@ def _emails(rng: random.Random, count: int) -> Iterator[Document]:
         sender, moment, text = _person(rng), _START + timedelta(hours=number * 7), _text(rng)
         mail = partial(result, type="email", url=rng.choice((None, "https://mail.example.com/")))
         document = []
+
         for _ in range(_times(rng)):
             known = {"sender": rng.choice((sender, f"Someone <{sender}>")), "received": another_time(rng, moment)}
             named = {rng.choice(("subject", "title")): another_spelling(rng, subject)}
             ids = {"message_id": f"<{number}@example.org>"} if rng.random() < 0.6 else {}
             more = {"conversation_id": f"c{number // 3}"}
             document.append(mail(ids=ids | more, snippet=another_snippet(rng, text), **known, **named))
+
         yield document
 
 
@@ -98,6 +102,7 @@ def _occurrence(rng: random.Random, series: str, title: str, organizer: str, tex
         when = {"start": another_time(rng, start), "end": another_time(rng, start + timedelta(hours=1))}
         by = {"organizer": organizer} if rng.random() < 0.7 else {}
         document.append(event(ids=own if rng.random() < 0.6 else ids, title=another_spelling(rng, title), **when, **by))
+
     if rng.random() < 0.2:  # it moved: only its id says that it is the same
         moved = start + timedelta(days=1)
         when = {"start": another_time(rng, moved), "end": another_time(rng, moved + timedelta(hours=1))}
@@ -105,6 +110,7 @@ def _occurrence(rng: random.Random, series: str, title: str, organizer: str, tex
         document[1] = event(
             ids=own, title=title, start=another_time(rng, start), end=another_time(rng, start + timedelta(hours=1))
         )
+
     return document
 
 
@@ -116,6 +122,7 @@ def _files(rng: random.Random, count: int) -> Iterator[Document]:
         url = f"https://files.example.com/team{number % 7}/{number}/{name}"
         changed = _START + timedelta(hours=number)
         document = []
+
         for _ in range(_times(rng)):
             known = {"file_name": name, "file_type": rng.choice((extension, "." + extension.upper()))}
             ids = {"site_id": "s1"} | ({"file_id": f"F{number}"} if rng.random() < 0.6 else {})
@@ -123,6 +130,7 @@ def _files(rng: random.Random, count: int) -> Iterator[Document]:
             change = {"modified_time": another_time(rng, changed)}
             shown = {"title": another_spelling(rng, title), "snippet": another_snippet(rng, text)}
             document.append(result(type="file", ids=ids, **known, **with_url, **change, **shown))
+
         yield document
 
 

@@ -42,28 +42,33 @@ def test_results_become_the_documents_of_the_case(case: dict[str, Any], tmp_path
         with pytest.raises(InputError, match=case["error"]):
             deduplicate(make_frame(case["rows"]), **options)
         return
+
     said = pytest.warns(GoodgainNotice, match=case["notice"]) if "notice" in case else contextlib.nullcontext()
     with said:
-        found = deduplicate(make_frame(case["rows"]), **options)
-    documents, summary = found.frame["document"].to_list(), found.summary
+        deduplication = deduplicate(make_frame(case["rows"]), **options)
+    documents, summary = deduplication.frame["document"].to_list(), deduplication.summary
     assert None not in documents
     assert summary.pairs == sum(summary.same.values()) + sum(summary.different.values()) + summary.undecided
+
     for document, wanted in zip(documents, case.get("documents", documents), strict=True):
         if wanted == "text:":
             assert document.startswith(wanted)
         else:
             assert document in wanted if isinstance(wanted, list) else document == wanted
+
     assert sorted(documents) == case.get("names", sorted(documents))
     if "groups" in case:
         first_met = list(dict.fromkeys(documents))
         assert [first_met.index(document) for document in documents] == list(map("abcdefgh".index, case["groups"]))
     assert case.get("holds", documents[0]) in documents and not set(documents) & set(case.get("others", []))
     assert all(documents[one] != documents[two] for one, two in case.get("apart", []))
+
     for column, key in (("rule", "joined by"), ("duplicate_of", "duplicate_of")):
-        assert found.frame[column].to_list() == case.get(key, found.frame[column].to_list())
+        assert deduplication.frame[column].to_list() == case.get(key, deduplication.frame[column].to_list())
     assert {name: getattr(summary, name) for name in case.get("summary", {})} == case.get("summary", {})
     assert all(part in str(summary) for part in case.get("said", []))
+
     if "told" in case:
-        told = found.explain(*list(dict.fromkeys(documents))[: case.get("explain")])
-        assert told.pairs["rule"].to_list() == case["told"]
-        assert all(part in str(told) for part in case.get("explained", []))
+        explanation = deduplication.explain(*list(dict.fromkeys(documents))[: case.get("explain")])
+        assert explanation.pairs["rule"].to_list() == case["told"]
+        assert all(part in str(explanation) for part in case.get("explained", []))

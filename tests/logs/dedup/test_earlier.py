@@ -30,8 +30,9 @@ def test_earlier_results_may_be_a_file_and_need_their_documents(tmp_path: Path) 
     new = frame([result(url="http://example.org/a")])
     for name in ("known.jsonl", "known.parquet"):
         write_results(known, tmp_path / name)
-        found = deduplicate(new, earlier=tmp_path / name)
-        assert found.frame["document"].to_list() == known["document"].to_list()
+        deduplication = deduplicate(new, earlier=tmp_path / name)
+        assert deduplication.frame["document"].to_list() == known["document"].to_list()
+
     with pytest.raises(InputError, match=r"lack `query_id` or `document`.*convert their logs again"):
         deduplicate(new, earlier=known.drop("document"))
     with pytest.raises(InputError, match="the earlier results are a int; give a data frame or the path of a file"):
@@ -44,8 +45,8 @@ def test_earlier_results_may_be_a_file_and_need_their_documents(tmp_path: Path) 
 
 def test_iterations_may_be_categories() -> None:
     rows = frame([result(url="https://example.org/a"), result(url="http://www.example.org/a/")])
-    found = deduplicate(rows.with_columns(pl.col("iteration").cast(pl.String).cast(pl.Categorical)))
-    assert found.frame["document"].n_unique() == 1
+    deduplication = deduplicate(rows.with_columns(pl.col("iteration").cast(pl.String).cast(pl.Categorical)))
+    assert deduplication.frame["document"].n_unique() == 1
 
 
 # Joint and sequential deduplication
@@ -60,16 +61,16 @@ def _compare(results: pl.DataFrame, is_new: list[bool]) -> int:
     """Deduplicate results at once and in two parts, hold them equal if no bridge is counted, and return the bridges."""
     results = results.with_columns(call=pl.int_range(pl.len()), new=pl.Series(is_new, dtype=pl.Boolean))
     first = deduplicate(results.filter(~pl.col("new"))).frame
-    found = deduplicate(results.filter("new"), earlier=first)
-    both = pl.concat([part.select("query_id", "call", "document") for part in (first, found.frame)])
+    deduplication = deduplicate(results.filter("new"), earlier=first)
+    both = pl.concat([part.select("query_id", "call", "document") for part in (first, deduplication.frame)])
     together = _partition(deduplicate(results).frame)
-    if found.summary.bridges == 0:
+    if deduplication.summary.bridges == 0:
         assert _partition(both) == together
     else:
         assert _partition(both) != together, "a bridge is counted only where all results together give other documents"
     names = dict(first.select("call", "document").iter_rows())
     assert all(names[call] == name for call, name in both.select("call", "document").iter_rows() if call in names)
-    return found.summary.bridges
+    return deduplication.summary.bridges
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")  # of bridges, which are counted here

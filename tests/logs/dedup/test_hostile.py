@@ -13,13 +13,15 @@ def test_a_megabyte_of_snippet_is_compared_like_any_other() -> None:
     words = [f"word{n}" for n in range(150_000)]
     one, two = " ".join(words), " ".join([*words[:-100], *reversed(words[-100:])])
     assert len(one) > 1_000_000
-    found = deduplicate(frame([result(title="A very long text", snippet=text) for text in (one, two, one.upper())]))
-    assert found.frame["document"].n_unique() == 1
+    deduplication = deduplicate(
+        frame([result(title="A very long text", snippet=text) for text in (one, two, one.upper())])
+    )
+    assert deduplication.frame["document"].n_unique() == 1
 
 
 def test_a_megabyte_of_id_is_a_name() -> None:
-    found = deduplicate(frame([result(doc_id="x" * 1_000_000), result(doc_id="x" * 1_000_000)]))
-    assert found.frame["duplicate_of"].to_list() == [None, 0]
+    deduplication = deduplicate(frame([result(doc_id="x" * 1_000_000), result(doc_id="x" * 1_000_000)]))
+    assert deduplication.frame["duplicate_of"].to_list() == [None, 0]
 
 
 def test_empty_frames_and_rows_without_result() -> None:

@@ -45,9 +45,9 @@ def test_other_doc_ids_give_the_same_documents() -> None:
     for seed in range(how_many(3, full=15)):
         ids = random.Random(seed).sample(range(mixed.height), mixed.height)
         named = mixed.with_columns(doc_id=pl.Series([f"result-{one}" for one in ids]))
-        found = deduplicate(named)
-        assert found.summary.refused > 0
-        groups = found.frame.group_by("document").agg(pl.col("call").sort()).get_column("call").to_list()
+        deduplication = deduplicate(named)
+        assert deduplication.summary.refused > 0
+        groups = deduplication.frame.group_by("document").agg(pl.col("call").sort()).get_column("call").to_list()
         partitions.add(tuple(sorted(map(tuple, groups))))
     assert len(partitions) == 1
 
@@ -64,8 +64,8 @@ def test_rows_that_say_the_same_word_for_word_share_names_in_any_order() -> None
 
 def test_the_first_occurrence_follows_the_run_and_not_the_rows() -> None:
     results = frame([result(url="https://example.org/a"), result(url="https://example.org/a?utm_source=x")])
-    found = deduplicate(results.reverse())
-    assert found.frame["duplicate_of"].to_list() == [1, None]
+    deduplication = deduplicate(results.reverse())
+    assert deduplication.frame["duplicate_of"].to_list() == [1, None]
 
 
 _PAGES = st.sampled_from([f"https://example.org/{path}" for path in ("a", "a/", "b", "a?id=1", "a?id=2", "a?x=1", "")])

@@ -20,10 +20,11 @@ from tests.support.counts import some_of
 )
 def test_a_hand_written_pair_is_decided_as_its_reason_says(pair: Pair, turned: bool) -> None:
     results = [pair.second, pair.first] if turned else [pair.first, pair.second]
-    found = deduplicate(frame(results))
-    one, two = found.frame["document"].to_list()
-    assert (one == two) is pair.same, str(found.explain(one, two))
-    told = found.explain(one, None if pair.same else two).pairs
+    deduplication = deduplicate(frame(results))
+    one, two = deduplication.frame["document"].to_list()
+    assert (one == two) is pair.same, str(deduplication.explain(one, two))
+
+    told = deduplication.explain(one, None if pair.same else two).pairs
     assert told.height == 1
     assert told["same"].to_list() == [pair.same]
     assert told["rule"][0] in {

@@ -80,9 +80,9 @@ def test_ids_and_fields_may_be_structs() -> None:
 
 
 def test_the_value_stands_for_its_frame() -> None:
-    found = deduplicate(_three())
-    assert nw.from_native(found).shape == (3, found.frame.width)
-    assert pl.DataFrame(found).equals(found.frame)
+    deduplication = deduplicate(_three())
+    assert nw.from_native(deduplication).shape == (3, deduplication.frame.width)
+    assert pl.DataFrame(deduplication).equals(deduplication.frame)
 
 
 def test_the_results_given_are_not_changed() -> None:
@@ -158,20 +158,20 @@ def test_no_field_of_a_type_bears_the_name_of_a_column_of_ours() -> None:
 
 
 def test_an_explanation_names_group_rule_fields_and_confidence() -> None:
-    found = deduplicate(_three())
-    told = found.explain(_URL)
-    assert told.results["row"].to_list() == [0, 2]
-    assert told.pairs.to_dicts() == [
+    deduplication = deduplicate(_three())
+    explanation = deduplication.explain(_URL)
+    assert explanation.results["row"].to_list() == [0, 2]
+    assert explanation.pairs.to_dicts() == [
         {"query_id": "q", "row": 0, "other_row": 2, "same": True, "rule": "url", "confidence": 2.0, "type": "generic",
          "agreed": ["url"], "differed": []}
     ]  # fmt: skip
-    assert "rows 0 and 2 of query q: same (2) by url" in str(told)
+    assert "rows 0 and 2 of query q: same (2) by url" in str(explanation)
 
 
 def test_an_explanation_says_why_two_are_not_one() -> None:
-    told = deduplicate(_three()).explain(_URL, "https://example.org/b")
-    assert told.pairs["rule"].unique().to_list() == ["url"]
-    assert not told.pairs["same"].any()
+    explanation = deduplicate(_three()).explain(_URL, "https://example.org/b")
+    assert explanation.pairs["rule"].unique().to_list() == ["url"]
+    assert not explanation.pairs["same"].any()
 
 
 def test_a_document_that_is_not_there_cannot_be_explained() -> None:
@@ -218,28 +218,28 @@ def test_a_site_of_one_title_costs_no_more_than_its_pages() -> None:
             for n in range(10_000)
         ]
     )
-    found = deduplicate(rows)
-    assert found.summary.documents == 10_000
-    assert found.summary.pairs == 0
-    assert not found.summary.skipped
+    deduplication = deduplicate(rows)
+    assert deduplication.summary.documents == 10_000
+    assert deduplication.summary.pairs == 0
+    assert not deduplication.summary.skipped
 
 
 def test_what_the_bound_leaves_out_is_said() -> None:
     rows = frame([result(title="The title of all of them", snippet=f"text number {n} " * 10) for n in range(1_000)])
     with pytest.warns(GoodgainNotice, match="left pairs uncompared"):
-        found = deduplicate(rows)
-    assert found.summary.pairs <= 10_000
-    (cut,) = found.summary.skipped
-    assert (cut.kind, cut.buckets, cut.pairs) == ("title", 1, 1_000 * 999 // 2 - found.summary.pairs)
+        deduplication = deduplicate(rows)
+    assert deduplication.summary.pairs <= 10_000
+    (cut,) = deduplication.summary.skipped
+    assert (cut.kind, cut.buckets, cut.pairs) == ("title", 1, 1_000 * 999 // 2 - deduplication.summary.pairs)
 
 
 def test_repeats_are_found_in_a_bucket_that_is_cut() -> None:
     urls = [f"https://example.org/item?id={n}" for n in range(300)]
-    rows = frame([result(url=url + more, snippet=f"{url} {more}") for url in urls for more in ("", "&x=1", "#top")])
+    rows = frame([result(url=url + name, snippet=f"{url} {name}") for url in urls for name in ("", "&x=1", "#top")])
     with pytest.warns(GoodgainNotice):
-        found = deduplicate(rows, pairs_a_key=1_000)
+        deduplication = deduplicate(rows, pairs_a_key=1_000)
     # The parameter x decides nothing and nothing else agrees; #top is the page.
-    assert found.summary.documents == 600
+    assert deduplication.summary.documents == 600
 
 
 def test_the_command_writes_nothing_if_the_document_to_explain_does_not_exist(tmp_path: Path) -> None:

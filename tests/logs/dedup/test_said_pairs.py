@@ -52,6 +52,7 @@ class _Case:
             text = {"title": rng.choice([TITLE, "Another title of some length"]), "snippet": rng.choice([EN, OTHER])}
             rows.append(result(url=url, doc_id=f"d{number}", **(text if url is None or rng.random() < 0.5 else {})))
             self.names.append({f"d{number}", *([page] if url else [])})
+
         self.queries = [rng.randrange(2) for _ in rows]
         query_ids = pl.Series([f"q{query}" for query in self.queries])
         self.results = frame(rows).with_columns(query_id=query_ids, row=pl.int_range(pl.len()))
@@ -62,6 +63,7 @@ class _Case:
             option: [[one if isinstance(one, str) else _spell(rng, one) for one in pair] for pair in pairs]
             for option, pairs in (("same", same), ("different", different))
         }
+
         # By hand: names that are the same are one class; a query's rows with several names of a class are one cluster.
         classes = _components([set(pair) for pair in same], known)
         head = {name: place for place, group in enumerate(classes) for name in group}
@@ -106,6 +108,7 @@ def test_any_groups_respect_all_pairs_and_are_those_of_union_find_without_a_conf
         if case.holds(union):
             assert sorted(map(sorted, groups)) == sorted(map(sorted, union))
         outcomes["union" if case.holds(union) else "refused"] += 1
+
     assert all(outcomes.values()), outcomes
 
 
@@ -135,6 +138,7 @@ def test_any_groups_with_earlier_documents_respect_all_pairs_too() -> None:
         assert all(any(cluster <= group for group in groups) for cluster in clusters)
         assert all(any(group <= one for one in groups) for group in frozen)
         outcomes["kept"] += 1
+
     assert all(outcomes.values()), outcomes
 
 
@@ -148,10 +152,11 @@ def test_the_order_of_rows_and_of_pairs_changes_nothing() -> None:
     said: list[tuple[str, str]] = [("0", "4"), ("6", "2"), ("7", "1")]
     apart = [("0", "7"), (A, "3"), ("6", "5")]
     expected = None
+
     for seed in range(20):
         rng = random.Random(seed)
         rng.shuffle(said)
         rng.shuffle(apart)
-        found = deduplicate(results.sample(fraction=1, shuffle=True, seed=seed), same=said, different=apart)
-        documents = found.frame.sort("call")["document"].to_list()
+        deduplication = deduplicate(results.sample(fraction=1, shuffle=True, seed=seed), same=said, different=apart)
+        documents = deduplication.frame.sort("call")["document"].to_list()
         assert documents == (expected := expected or documents)

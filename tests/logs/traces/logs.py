@@ -50,6 +50,7 @@ def tagged_text(story: Story) -> str:
         {"role": "system", "content": 'Call tools so: <tool_call>{"name": "search"}</tool_call>'},
         {"role": "user", "content": story.turns[-1].user},
     ]
+
     for step in story.turns[-1].steps:
         made = [json.dumps({"name": c.tool, "arguments": asked(c)}) for c in step]
         calls = "\n".join(f"<tool_call>\n{call}\n</tool_call>" for call in made)
@@ -57,6 +58,7 @@ def tagged_text(story: Story) -> str:
         responses = [f"<tool_response>\n{c.text}\n</tool_response>" for c in step if c.answered]
         if responses:
             messages.append({"role": "user", "content": "\n".join(responses)})
+
     messages.append({"role": "assistant", "content": f"<answer>{story.turns[-1].answer}</answer>"})
     return json.dumps({"question": story.turns[-1].user, "messages": messages}) + "\n"
 
@@ -70,6 +72,7 @@ def browsecomp_plus(story: Story) -> str:
             counts[c.tool] = counts.get(c.tool, 0) + 1
             entry = {"type": "tool_call", "tool_name": c.tool, "arguments": json.dumps(asked(c))}
             entries.append({**entry, "output": None if c.failed else c.text} if c.answered else entry)
+
     entries.append({"type": "output_text", "tool_name": None, "arguments": None, "output": story.turns[-1].answer})
     return json.dumps(
         {"metadata": {"model": "m"}, "query_id": "story", "tool_call_counts": counts, "status": "completed",
@@ -163,6 +166,7 @@ def smolagents(story: Story) -> str:
             steps.append({**record, "observations": "\n".join(told) or None, "is_final_answer": False})
         last = {"step_number": len(steps), "tool_calls": None, "observations": None, "model_output": "Thought: done."}
         steps.append({**last, "is_final_answer": True, "action_output": turn.answer})
+
     return json.dumps(steps)
 
 

@@ -41,6 +41,7 @@ def read_log(path: Path) -> tuple[Any, str]:
         return json.loads(text), "json"
     except ValueError:
         pass
+
     try:
         return [json.loads(line) for line in lines], "jsonl"
     except ValueError:
@@ -77,6 +78,7 @@ def apply(value: Any, kind: str, change: Change) -> tuple[Any, Any] | None:
     for key in place:
         held = held[key]
     member = copy.deepcopy(held[at])
+
     if what == "drop":
         del held[at]
     elif what == "repeat":
@@ -89,6 +91,7 @@ def apply(value: Any, kind: str, change: Change) -> tuple[Any, Any] | None:
         return None
     else:
         held[at : at + 2] = [_merge(held[at], held[at + 1])]
+
     return value, member
 
 

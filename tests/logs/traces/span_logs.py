@@ -17,12 +17,14 @@ def _events(story: Story) -> Iterator[tuple[int, int, str, str | None, Call | No
         number += 1
         root = number
         yield index, number, "root", None, None
+
         for step in turn.steps:
             number += 1
             yield index, number, "model", str(root), None
             for call in step:
                 number += 1
                 yield index, number, "tool", str(root), call
+
         number += 1
         yield index, number, "model", str(root), None
 
@@ -37,6 +39,7 @@ def langfuse(story: Story) -> str:
         for index, turn in enumerate(story.turns)
     ]
     kinds = {"root": "AGENT", "model": "GENERATION", "tool": "TOOL"}
+
     for index, number, kind, parent, call in _events(story):
         found: Json = {
             "id": f"o{number}", "traceId": f"t{index}", "type": kinds[kind], "name": call.tool if call else kind,
@@ -48,6 +51,7 @@ def langfuse(story: Story) -> str:
         if kind == "root":
             found["output"] = {"answer": story.turns[index].answer}
         traces[index]["observations"].append(found)  # type: ignore[attr-defined]
+
     return json.dumps({"id": "story", "traces": traces})
 
 
@@ -56,6 +60,7 @@ def openai_agents_traces(story: Story) -> str:
     lines = [json.dumps(trace) for trace in traces]
     kinds = {"root": "agent", "model": "generation", "tool": "function"}
     last = {index: number for index, number, *_ in _events(story)}
+
     for index, number, kind, parent, call in _events(story):
         data: Json = {"type": kinds[kind], "name": call.tool if call else kind}
         if number == last[index]:
@@ -70,6 +75,7 @@ def openai_agents_traces(story: Story) -> str:
             "error": {"message": call.text} if call and call.failed else None,
         }  # fmt: skip
         lines.append(json.dumps(span))
+
     return "\n".join(reversed(lines)) + "\n"  # spans are written when they end
 
 
@@ -97,6 +103,7 @@ def langsmith(story: Story) -> str:
                 "output": {"content": call.text, "type": "tool", "tool_call_id": call.id, "status": "success"}
             }
         lines.append(json.dumps(run))
+
     return "\n".join(reversed(lines)) + "\n"  # runs are written when they end
 
 

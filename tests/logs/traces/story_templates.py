@@ -22,6 +22,7 @@ def _fill(template: Json, names: dict[str, Json]) -> Json:
     if isinstance(template, str):
         name = template.removeprefix("$")
         return names[name] if name != template and name in names else Template(template).safe_substitute(names)
+
     if isinstance(template, list):
         held: list[Json] = []
         for one in template:
@@ -29,6 +30,7 @@ def _fill(template: Json, names: dict[str, Json]) -> Json:
                 continue
             held += _fill(one, names) if one in [f"${name}" for name in _LISTS] else [_fill(one, names)]
         return held
+
     if not isinstance(template, dict):
         return template
     for choice in ("$failed", "$answered"):

@@ -27,8 +27,10 @@ def test_a_trace_that_broke_off_is_told_and_marked_among_the_outcomes(name: str,
     outcomes = tmp_path / "outcomes.jsonl"
     told = "the logs mark 1 trace as broken off, the first at .*log.json, at .*/0"
     with pytest.warns(GoodgainNotice, match=told):
-        found = convert_traces(tmp_path / "log.json", tmp_path / "{system}.run", outcomes=outcomes, iteration="call")
-    assert "traces that broke off according to their logs: 1" in str(found.summary)
+        conversion = convert_traces(
+            tmp_path / "log.json", tmp_path / "{system}.run", outcomes=outcomes, iteration="call"
+        )
+    assert "traces that broke off according to their logs: 1" in str(conversion.summary)
     rows = pl.read_ndjson(outcomes).sort("query_id")
     assert rows.select("query_id", "completed").rows() == [("a", 0.0), ("b", 1.0)]
 
@@ -44,8 +46,8 @@ def _compare(outcomes: dict[str, Any], **options: Any) -> list[str]:
     qrels = pl.DataFrame({"query_id": ["a", "b", "c"], "doc_id": "d", "relevance": 2})
     run = qrels.select("query_id", iteration=1, doc_id="doc_id", rank=1, score=1.0)
     table = pl.DataFrame({"query_id": [*"abc"] * 2, "system": ["x"] * 3 + ["y"] * 3, **outcomes})
-    found = gg.compare(qrels, {"x": run, "y": run}, "SRR@1", outcomes=table, **options)
-    return [] if found.outcomes is None else found.outcomes.columns[2:]
+    comparison = gg.compare(qrels, {"x": run, "y": run}, "SRR@1", outcomes=table, **options)
+    return [] if comparison.outcomes is None else comparison.outcomes.columns[2:]
 
 
 @pytest.mark.filterwarnings("ignore:1 query broke off in x")
@@ -92,8 +94,8 @@ def test_lines_that_were_cut_off_are_queries_that_could_not_be_read(named: bool,
 
 def test_an_id_that_was_cut_off_is_not_guessed(convert: Convert) -> None:
     lines = [json.dumps({"messages": _CHAT, "query_id": f"q{k}"}) for k in (1, 2, 3)]
-    found = convert("log.jsonl", "\n".join([*lines[:2], lines[2][:80], '{"query_id": "q4", "messages": 5}']))
-    assert found == (["q1", "q2"], ["q4"])
+    conversion = convert("log.jsonl", "\n".join([*lines[:2], lines[2][:80], '{"query_id": "q4", "messages": 5}']))
+    assert conversion == (["q1", "q2"], ["q4"])
 
 
 @pytest.mark.parametrize("kept", [0.4, 0.7, 0.95])

@@ -66,6 +66,7 @@ def observe_log(path: Path, options: Json, *, with_summary: bool) -> Json:
             found["format"] = ", ".join(seen[0].formats)
             names = ["results", *(name for name in ("costs", "uses") if options.get(name))]
             found |= dict(zip(names, map(_rows, frames if isinstance(frames, tuple) else (frames,)), strict=True))
+
     assert all(issubclass(one.category, GoodgainNotice) for one in caught), caught
     if caught:
         found["notices"] = [str(one.message) for one in caught]
@@ -76,11 +77,9 @@ def observe_log(path: Path, options: Json, *, with_summary: bool) -> Json:
 
 def observe_output(output: Json) -> Json:
     """Return the status and the results of an output of a tool, and what was not read in it."""
-    found = json.loads(msgspec.json.encode(read_output(output, "here")._asdict()))
-    found["results"] = [
-        {key: value for key, value in one.items() if value not in (None, [])} for one in found["results"]
-    ]
-    return {key: value for key, value in found.items() if key in ("status", "results") or value}
+    data = json.loads(msgspec.json.encode(read_output(output, "here")._asdict()))
+    data["results"] = [{key: value for key, value in one.items() if value not in (None, [])} for one in data["results"]]
+    return {key: value for key, value in data.items() if key in ("status", "results") or value}
 
 
 def observe(case: Json, folder: Path) -> Json:

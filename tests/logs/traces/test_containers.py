@@ -117,6 +117,7 @@ def test_damaged_archives_are_read_or_are_one_sentence(tmp_path: Path) -> None:
     good = WRITERS["openai_chat"][0](conversation())
     content = _archive(tmp_path / "logs.zip", {"a.json": good, "b.json.gz": gzip.compress(good.encode())}).read_bytes()
     path = tmp_path / "damaged.zip"
+
     for _ in range(how_many(40, full=500)):
         damaged = bytearray(content)
         for _ in range(chance.choice((1, 4))):
@@ -195,12 +196,15 @@ def test_damaged_streams_are_read_or_are_one_sentence(save: Callable[..., Path])
             events, _ = changed(events, chance)
             events = events if isinstance(events, list) else [events]
         written = (
-            _stream(events, done=True) if chance.random() < 0.5 else "".join(f"{json.dumps(one)}\n" for one in events)
+            _stream(events, done=True)
+            if chance.random() < 0.5
+            else "".join(f"{json.dumps(event)}\n" for event in events)
         )
         content = bytearray(written.encode())
         for _ in range(0 if by_value else chance.choice((1, 4))):
             content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
         path = save(content.decode("utf-8", "replace"), chance.choice(("stream.txt", "stream.jsonl")))
+
         try:
             read_traces(path, unrecorded="empty", errors="skip")
         except InputError as error:

@@ -256,6 +256,7 @@ def test_several_processes_read_what_one_reads(tmp_path: Path) -> None:
     assert shared.equals(alone)
     assert seen[0] == seen[1]
     assert alone["query_id"][-1] == "b-180"
+
     paths[1].write_bytes(paths[1].read_bytes() + b"{}\n")
     with pytest.raises(InputError, match=r"b\.jsonl, line 185: expected a list of messages"):
         read_traces(paths, jobs=2)
@@ -280,8 +281,8 @@ def test_queries_are_named_by_field_function_or_file(tmp_path: Path, query_id: A
     messages = json.loads(openai_chat(conversation()))
     lines = [json.dumps({"metadata": {"qid": name}, "messages": messages}) for name in "ab"]
     (tmp_path / "log.jsonl").write_text("\n".join(lines))
-    found = read_traces(tmp_path / "log.jsonl", query_id=query_id)["query_id"]
-    assert found.unique(maintain_order=True).to_list() == names
+    results = read_traces(tmp_path / "log.jsonl", query_id=query_id)["query_id"]
+    assert results.unique(maintain_order=True).to_list() == names
 
 
 def test_a_constant_names_one_trace_and_is_an_error_for_two(chat: Path) -> None:
@@ -362,6 +363,7 @@ def test_costs_are_written_beside_the_run(tmp_path: Path) -> None:
         "query_id": 0, "system": 0, "replicate": 0, "iteration": 1, "calls": 1, "input_tokens": None, "output_tokens": 4,
         "seconds": None, "cost": 0.5, "cached_tokens": None, "reasoning_tokens": None,
     }  # fmt: skip
+
     log, out, costs = tmp_path / "a.jsonl", tmp_path / "y.run", tmp_path / "c.parquet"
     convert_traces(log, tmp_path / "x.run", system="goodgain-1", tag="goodgain", costs=costs)
     spent = pl.read_parquet(costs)

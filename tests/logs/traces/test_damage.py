@@ -55,6 +55,7 @@ def test_damaged_logs_are_read_or_are_an_error_that_names_the_file(name: str, tm
     chance = random.Random(name)
     logs = _logs(name)
     outcomes = {"read": 0, "error": 0}
+
     for _ in range(COUNT):
         file_name, content = chance.choice(logs)
         damaged, what = mutated(content, chance)
@@ -66,6 +67,7 @@ def test_damaged_logs_are_read_or_are_an_error_that_names_the_file(name: str, tm
         if results is None:
             assert str(path) in said[0], what
             assert "Traceback" not in said[0] and len(said[0]) < 2000, what
+
     assert all(outcomes.values()), "damage of both kinds is tried"
 
 
@@ -88,6 +90,7 @@ def test_no_field_is_lost_in_silence(name: str, tmp_path: Path) -> None:
     whole, _ = _read(path, format=name)
     assert whole is not None
     lines = text.strip().split("\n") if file_name.endswith(".jsonl") else [text]
+
     for number, line in enumerate(lines):
         value = json.loads(line)
         for place in places(value):

@@ -60,6 +60,7 @@ def _follow_page(*, with_jq: bool) -> set[str]:
     printed = ""
     kinds = set()
     page = (ROOT / "docs/traces/your_own_agent.md").read_text()
+
     for file, kind, block in _BLOCK.findall(page):
         kind = "jq" if block.startswith("jq ") else kind
         kinds.add(kind)
@@ -78,4 +79,5 @@ def _follow_page(*, with_jq: bool) -> set[str]:
             printed = done.stdout + done.stderr
         elif kind == "text":
             assert all(line in printed.splitlines() for line in block.strip().splitlines()), printed
+
     return kinds

@@ -114,6 +114,7 @@ def test_a_sample_of_any_format_is_read_to_its_counts_or_refused_and_never_read_
     expected = json.loads((_MORE / "expected.json").read_text())
     assert len(expected) > 30
     read = {}
+
     for name, sample in expected.items():
         if name.startswith("payloads/"):
             continue  # each of its lines is a sample of its own, below
@@ -126,6 +127,7 @@ def test_a_sample_of_any_format_is_read_to_its_counts_or_refused_and_never_read_
         found = [by_iteration(results, query) for query in results["query_id"].unique()]
         read[name] = sorted([len(documents) for documents in iterations] for iterations in found)
         assert read[name] == counts, name
+
     assert "phoenix/spans.jsonl" in read
 
 
@@ -148,6 +150,7 @@ def test_a_sampled_tool_output_is_read_to_its_counts_or_refused(tmp_path: Path) 
     expected = json.loads((_MORE / "expected.json").read_text())["payloads/payloads.jsonl"]["queries"]
     lines = (_MORE / "payloads" / "payloads.jsonl").read_text().splitlines()
     assert len(lines) == len(expected)
+
     read = []
     for line in lines:
         name = json.loads(line)["id"]
@@ -160,6 +163,7 @@ def test_a_sampled_tool_output_is_read_to_its_counts_or_refused(tmp_path: Path) 
         read.append(name)
         counts = [len(documents) for documents in by_iteration(results)]
         assert counts == expected[name]["by_step"]["results"], name
+
     assert {"serpapi", "haystack", "bing_langchain_empty"} <= set(read)
 
 

@@ -20,9 +20,9 @@ from .test_cases import SUBJECTS, write_log
 
 def test_a_simulation_of_tau_bench_is_one_query_and_its_trial_a_replicate() -> None:
     results = read_traces(ROOT / "qrels_examples/benchmarks/tau_banking/results.json")
-    found = results.drop_nulls("doc_id").select("query_id", "replicate", "iteration", "doc_id", "title").rows()
-    assert found[0] == ("task_001", "0", 1, "doc_cards_gold_001", "Gold card")
-    assert {(query, replicate) for query, replicate, *_ in found} == {(f"task_00{q}", r) for q in (1, 2) for r in "01"}
+    rows = results.drop_nulls("doc_id").select("query_id", "replicate", "iteration", "doc_id", "title").rows()
+    assert rows[0] == ("task_001", "0", 1, "doc_cards_gold_001", "Gold card")
+    assert {(query, replicate) for query, replicate, *_ in rows} == {(f"task_00{q}", r) for q in (1, 2) for r in "01"}
     empty = results.filter(query_id="task_002", replicate="1", iteration=1)
     assert empty["status"].to_list() == ["empty"]
 
@@ -51,6 +51,7 @@ def test_a_folder_is_one_of_strands_by_what_is_in_its_files_and_logs_beside_sess
     for number in (1, 2, 3):
         (tmp_path / f"message_{number}.json").write_text(_chat(f"d{number}"))
     assert read_traces(tmp_path)["doc_id"].to_list() == ["d1", "d2", "d3"]
+
     folder = tmp_path / "session_1" / "agents" / "agent_a" / "messages"
     folder.mkdir(parents=True)
     for path in (folder.parents[2] / "session.json", folder.parent / "agent.json"):
@@ -61,8 +62,9 @@ def test_a_folder_is_one_of_strands_by_what_is_in_its_files_and_logs_beside_sess
         record = {"message": {"role": role, "content": [block]}, "message_id": number, "redact_message": None}
         (folder / f"message_{number}.json").write_text(json.dumps(record))
     with pytest.warns(GoodgainNotice, match="share no query"):  # only a session names its agent
-        found = read_traces(tmp_path)
-    assert sorted(found["doc_id"]) == ["d1", "d2", "d3", "d4"]
+        results = read_traces(tmp_path)
+    assert sorted(results["doc_id"]) == ["d1", "d2", "d3", "d4"]
+
     for path in (folder, folder.parent, folder.parents[2]):
         assert read_traces(path)["doc_id"].to_list() == ["d4"]
 
@@ -73,6 +75,7 @@ def test_the_history_of_gemini_s_own_calls_repeats_what_was_asked(save: Callable
     found = {"name": "search", "response": {"result": docs("d1")}}
     calls = [call, {"role": "user", "parts": [{"functionResponse": found}]}]
     candidates = [{"content": {"role": "model", "parts": [{"text": "A"}]}}]
+
     for name, contents, history, steps in (
         ("first", [asked], [asked, *calls], 1),
         ("again", [asked, *calls], [asked, *calls], 1),
@@ -85,6 +88,7 @@ def test_the_history_of_gemini_s_own_calls_repeats_what_was_asked(save: Callable
             assert by_iteration(read_traces(log, iteration="step")) == [["d1"]] * steps
             convert_traces(log, f"{run}.run", queries=f"{run}.jsonl")
             assert json.loads(Path(f"{run}.jsonl").read_text())["text"] == "What?"
+
     answer = {"role": "model", "parts": [{"text": "A"}]}
     later = {"request": {"contents": [asked, *calls, answer, asked]}, "response": {"candidates": candidates}}
     response = {"candidates": candidates, "automaticFunctionCallingHistory": [asked, *calls]}

@@ -61,11 +61,12 @@ def test_samples_have_the_same_ids_alone_and_beside_other_spellings(tmp_path: Pa
         read += written["alone"] != ""
         if written["alone"] != written["beside"]:
             differing.append(log)
+
     assert not differing and read > 20
 
 
 def convert_searches(folder: Path, searches: list[dict[str, Any]]) -> None:
-    steps = [{"searches": [one]} for one in searches]
+    steps = [{"searches": [search]} for search in searches]
     (folder / "q.jsonl").write_text(json.dumps({"goodgain_trace": 1, "query_id": "q", "steps": steps}) + "\n")
     convert_traces(folder / "q.jsonl", folder / "a.run", deduplicate=None)
 

@@ -45,12 +45,12 @@ def write_log(path: Path, messages: list[dict[str, Any]], **fields: Any) -> Path
 def test_a_conversation_is_one_query_whose_iterations_run_on(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.json", CLARIFIED, id="dr1")
     run, queries = tmp_path / "a.parquet", tmp_path / "queries.parquet"
-    made = gg.convert_traces(log, run, queries=queries, turns="joined")
+    conversion = gg.convert_traces(log, run, queries=queries, turns="joined")
     assert pl.read_parquet(run).select("query_id", "iteration", "doc_id").rows() == [
         ("dr1", 1, "a"), ("dr1", 1, "b"), ("dr1", 2, "a"), ("dr1", 2, "c"),
     ]  # fmt: skip
     assert pl.read_parquet(queries)["text"].to_list() == ["Compare the costs.\nEurope only."]
-    assert (made.summary.turns_read, made.summary.turns_used) == (2, 2)
+    assert (conversion.summary.turns_read, conversion.summary.turns_used) == (2, 2)
 
 
 def make_step(minute: int, second: int, *, tokens: int, search: bool) -> Step:

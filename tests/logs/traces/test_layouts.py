@@ -64,6 +64,7 @@ def test_what_is_written_in_a_layout_is_read_from_it(name: str) -> None:
         pages = make_pages(chance)
         output = write(pages)
         wanted = [tuple(getattr(page, field) for field in keeps) for page in pages]
+
         for given in (
             (output, {"result": output}) if isinstance(output, str) else (output, json.dumps(output), str(output))
         ):
@@ -78,6 +79,7 @@ def test_a_damaged_output_is_read_to_results_or_said_to_be_unreadable(name: str)
     chance = random.Random(name)
     write, _ = WRITERS[name]
     seen = set()
+
     for _ in range(how_many(30, full=250)):
         output = write(make_pages(chance, most=3))
         text = output if isinstance(output, str) else json.dumps(output)
@@ -93,6 +95,7 @@ def test_a_damaged_output_is_read_to_results_or_said_to_be_unreadable(name: str)
         assert outcome.status != "empty" or not outcome.results
         # What is lost is an address or a line of a page: never all results, in silence.
         assert outcome.status != "empty" or "https://" not in damaged or _is_list_emptied(damaged), damaged
+
     assert "ok" in seen
 
 

@@ -64,6 +64,6 @@ def test_a_query_broke_off_if_one_of_its_logs_did() -> None:
 
 def test_each_system_has_its_own_logs_of_a_query(tmp_path: Path) -> None:
     lead, helper, other = write_logs(tmp_path)
-    found = gg.read_traces({"old": [lead, other], "new": [helper]}, query_ids=TABLE).filter(query_id="q")
-    rows = found.select("system", "iteration", "doc_id").rows()
+    results = gg.read_traces({"old": [lead, other], "new": [helper]}, query_ids=TABLE).filter(query_id="q")
+    rows = results.select("system", "iteration", "doc_id").rows()
     assert rows == [("old", 1, "a"), ("old", 2, "d"), ("new", 1, "b"), ("new", 2, "c")]

@@ -37,12 +37,14 @@ def _span(form: str, number: int, parent: int, kind: str, name: str, start: floa
             "id": f"o{number}", "traceId": "t", "type": kind, "name": name, "startTime": _time(start), "endTime": _time(end),
             "parentObservationId": f"o{parent}" if parent else None, "input": {"query": name}, "output": output,
         }  # fmt: skip
+
     if form == "langsmith":
         return {
             "id": f"o{number}", "trace_id": "o1", "parent_run_id": f"o{parent}" if parent else None, "name": name,
             "run_type": {"AGENT": "chain"}.get(kind, kind.lower()), "start_time": _time(start), "end_time": _time(end),
             "inputs": {"query": name}, "outputs": None if output is None else {"output": output},
         }  # fmt: skip
+
     text = output if isinstance(output, str) or output is None else json.dumps(output)
     if form == "otel":
         attributes = {"gen_ai.operation.name": _OTEL[kind], "gen_ai.tool.name": name, "gen_ai.tool.call.result": text}
@@ -54,6 +56,7 @@ def _span(form: str, number: int, parent: int, kind: str, name: str, start: floa
             }
     else:
         attributes = {"openinference.span.kind": kind, "input.value": name, "output.value": text}
+
     return {
         "name": name, "context": {"trace_id": f"{1:032x}", "span_id": f"{number:016x}"}, "start_time": _time(start),
         "parent_id": f"{parent:016x}" if parent else None, "end_time": _time(end), "status_code": "OK",
@@ -76,7 +79,7 @@ _INNER = (4, 3, "RETRIEVER", "dense", 3.1, 4, _TEN)
 
 
 def _ids(documents: list[Json]) -> list[str]:
-    return [one["docid"] for one in documents]
+    return [document["docid"] for document in documents]
 
 
 @pytest.mark.parametrize("form", FORMATS)

@@ -90,9 +90,11 @@ def test_outcomes_of_several_systems_go_into_compare(tmp_path: Path) -> None:
         "convert", *logs, "-o", tmp_path / "{system}.run", "--outcomes", outcomes, "--query-id", "/task_id"
     )
     assert done.returncode == 0, done.stderr
+
     frame = pl.read_parquet(outcomes).sort("system", "query_id")
     assert frame.columns == ["query_id", "system", "replicate", "reward", "completed"]
     assert frame["reward"].to_list() == [1, 1, 0, 0, 1, 0]
+
     (tmp_path / "qrels.txt").write_text("q0 0 d1 2\nq1 0 d1 2\nq2 0 d1 2\n", encoding="utf-8")
     runs = tmp_path / "old.run", tmp_path / "new.run"
     compared = run_command("compare", tmp_path / "qrels.txt", *runs, "-m", "CG", "--outcomes", outcomes, "-o", "json")
@@ -109,6 +111,7 @@ def test_epochs_are_replicates(tmp_path: Path) -> None:
         "convert", tmp_path / "log.json", "-o", tmp_path / "{system}.run", "--outcomes", tmp_path / "outcomes.jsonl"
     )
     assert done.returncode == 0, done.stderr
+
     rows = [json.loads(line) for line in (tmp_path / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(row["system"], row["replicate"], row["match"]) for row in rows] == [
         ("mock_model", "1", 1.0),  # the names of the files mock_model.1.run and mock_model.2.run

@@ -65,8 +65,8 @@ def test_records_with_one_id_that_name_their_runs_are_runs_of_the_system(name: s
     log = _write(tmp_path, *(_make_record(name, run, query_id="q7", id=f"r{run}", **{key: run}) for run in (0, 1)))
     rows = read_traces(log, tag="agent").select("query_id", "replicate").unique(maintain_order=True).rows()
     assert rows == [("q7", "0"), ("q7", "1")]
-    made = convert_traces(log, tmp_path / "{system}.run", tag="agent")
-    assert {path.name for path in made.runs.values()} == {"agent.0.run", "agent.1.run"}
+    conversion = convert_traces(log, tmp_path / "{system}.run", tag="agent")
+    assert {path.name for path in conversion.runs.values()} == {"agent.0.run", "agent.1.run"}
 
 
 def test_runs_of_a_query_may_be_in_files_of_their_own(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def test_agents_tables_may_have_any_name_and_other_databases_are_refused(tmp_pat
         database.execute('CREATE TABLE "my ""own" (id INTEGER PRIMARY KEY, session_id TEXT, message_data TEXT)')
         rows = [(7, json.dumps(item)) for item in items]
         database.executemany('INSERT INTO "my ""own" (session_id, message_data) VALUES (?, ?)', rows)
+
     assert read_traces(path).select("query_id", "doc_id").rows() == [("7", "d1")]
     assert not list(tmp_path.glob("x.db-*"))
     other = tmp_path / "y.db"
@@ -71,6 +72,7 @@ def test_strands_a_session_s_folder_is_read_in_the_order_of_its_numbers(tmp_path
         messages.append({"role": "assistant", "content": [{"toolUse": {"toolUseId": f"t{number}", "name": "search"}}]})
         result = {"toolUseId": f"t{number}", "content": [{"json": docs(f"d{number}")}]}
         messages.append({"role": "user", "content": [{"toolResult": result}]})
+
     for number, message in enumerate(messages):
         record = {"message": message, "message_id": number, "redact_message": None}
         (folder / f"message_{number}.json").write_text(json.dumps(record))
@@ -122,16 +124,18 @@ def test_a_file_of_spans_of_no_known_kind_is_refused_with_what_it_holds(
     spans: Json = [_server(1, 1), _server(2, 2), _server(3, 3, "POST /chat"), _server(4, 3, "SELECT", 3)]
     if in_otlp:
         named = [
-            {"traceId": one["context"]["trace_id"], "spanId": one["context"]["span_id"], "name": one["name"], "attributes": [],
-             "startTimeUnixNano": str(one["start_time"])}
-            for one in spans
+            {"traceId": span["context"]["trace_id"], "spanId": span["context"]["span_id"], "name": span["name"], "attributes": [],
+             "startTimeUnixNano": str(span["start_time"])}
+            for span in spans
         ]  # fmt: skip
         spans = {"resourceSpans": [{"scopeSpans": [{"spans": named}]}]}
+
     path = save(spans)
     with pytest.raises(
         InputError, match=r"log\.json: none of its 4 spans is of a known kind .*'GET /health' 2, 'POST /chat' 1"
     ):
         read_traces(path)
+
     good = save(_agent_spans(1, "d1", 1), "good.json")
     with pytest.warns(GoodgainNotice, match="1 traces or files were left out"):
         assert by_iteration(read_traces([path, good], errors="skip")) == [["d1"]]
@@ -242,6 +246,7 @@ def test_the_text_of_a_task_comes_after_the_greeting_of_the_agent(save: Callable
     messages.insert(3, {"id": "a", "role": "tool", "content": results})
     path = save({"simulations": [{"task_id": "t", "trial": 0, "messages": messages}]})
     gg.convert_traces(path, tmp_path / "run.parquet", queries=tmp_path / "queries.parquet")
+
     assert pl.read_parquet(tmp_path / "run.parquet").select("query_id", "iteration", "doc_id").rows() == [
         ("t", 1, "d1")
     ]

@@ -34,7 +34,7 @@ LABELS = {DAM: {"a": 3, "b": 0, "c": 2, "x": 1}, SEA: {"d": 4, "e": 2}, ICE: {"f
 
 
 def _story(question: str, searches: list[list[str]]) -> Story:
-    return Story([Turn([[Call(docs(*found))] for found in searches], question)])
+    return Story([Turn([[Call(docs(*search))] for search in searches], question)])
 
 
 def _write_old(folder: Path) -> Path:
@@ -82,6 +82,7 @@ def test_two_logs_under_different_ids_go_from_convert_to_compare_and_give_the_nu
     run = tmp_path / "{system}.run"
     _, err = goodgain("convert", f"old={old}", f"new={new}", "-o", run, "--queries", tmp_path / "queries.jsonl")
     assert "queries of several systems: 0 joined by id, 3 joined by question, 0 in one system only" in err
+
     asked = [json.loads(line)["query_id"] for line in (tmp_path / "queries.jsonl").read_text().splitlines()]
     assert sorted(asked) == ["q1", "q2", "q3"]
     out, _ = goodgain(
@@ -89,6 +90,7 @@ def test_two_logs_under_different_ids_go_from_convert_to_compare_and_give_the_nu
         "-o", "json",
     )  # fmt: skip
     means = {(row["measure"], row["system"]): row["mean"] for row in json.loads(out)["means"]}
+
     # old: 3 + 2 in q1, 4 in q2, nothing in q3; new: 2 in q1, 2 + 4 in q2 (e came twice), 3 in q3
     assert means["CG", "old"] == pytest.approx(9 / 3) and means["CG", "new"] == pytest.approx((2 + 6 + 3) / 3)
     assert means["NumGood", "old"] == pytest.approx(1.0) and means["NumGood", "new"] == pytest.approx((1 + 2 + 1) / 3)
@@ -109,18 +111,20 @@ def test_runs_results_costs_and_queries_have_the_ids_of_the_first_system(
     )
     rows = [tuple(line.split()[:3]) for line in done.runs["new"].read_text().splitlines()]
     assert sorted(rows) == [("q1", "1", "d"), ("q2", "1", "c")]
+
     for path in names.values():
         assert {json.loads(line)["query_id"] for line in path.read_text().splitlines()} == {"q1", "q2"}
     picked = convert_traces({"old": old, "new": new}, tmp_path / "one.run", system="new", deduplicate=deduplicate)
     assert picked.runs["new"].read_text() == done.runs["new"].read_text()
+
     results, costs = read_traces({"old": old, "new": new}, costs=True)
     assert _ids(results, "new") == _ids(costs, "new") == ["q2", "q1"]
 
 
 def _make(given: dict[str, Any]) -> dict[str, Any]:
     """The record of a case: a question or turns, the documents of each search, and further fields."""
-    more = {key: value for key, value in given.items() if key not in ("user", "docs", "turns")}
-    record = _record(given.get("user"), *given["docs"], **more)
+    values = {key: value for key, value in given.items() if key not in ("user", "docs", "turns")}
+    record = _record(given.get("user"), *given["docs"], **values)
     if "turns" in given:
         steps = record.pop("steps")
         record["turns"] = [{"user": text, "steps": steps} for text in given["turns"]]
@@ -135,6 +139,7 @@ def test_queries_are_joined_as_the_case_says(case: dict[str, Any], tmp_path: Pat
     }
     for name, text in case.get("files", {}).items():
         (tmp_path / name).write_text(text)
+
     for read in case["reads"]:
         options: dict[str, Any] = dict(read.get("options", {}))
         if "query_ids" in options:
@@ -200,9 +205,11 @@ def test_earlier_queries_join_by_question_and_without_them_ids_join_and_the_summ
     _, err = goodgain(*later)
     assert "1 joined by id (--earlier-queries joins by question too), 0 joined by question, 1 in one system" in err
     assert {line.split()[0] for line in (tmp_path / "new.run").read_text().splitlines()} == {"s1", "q2"}
+
     _, err = goodgain(*later, "--earlier-queries", queries)
     assert "queries of several systems: 1 joined by id, 1 joined by question, 0 in one system only" in err
     assert {line.split()[0] for line in (tmp_path / "new.run").read_text().splitlines()} == {"q1", "q2"}
+
     other = _log(tmp_path / "new.jsonl", _record("Something else?", "c", query_id="q1"))
     err = goodgain("convert", f"new={other}", "-o", tmp_path / "n.run", "--earlier-queries", queries, status=2)[1]
     assert "'q1' has two questions: 'who?'" in err and "queries.jsonl" in err

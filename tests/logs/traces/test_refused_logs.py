@@ -49,11 +49,13 @@ def test_what_the_refusal_of_unknown_keys_advises_works(tmp_path: Path) -> None:
     ferries = [{"ferry_number": "F1", "price": 5}, {"ferry_number": "F2", "price": 6}]
     path = tmp_path / "log.json"
     path.write_text(json.dumps([*_CHAT[:2], {**_CHAT[2], "content": json.dumps(ferries)}]))
+
     with pytest.raises(
         InputError,
         match=r"an object with doc_id, url, title or snippet .* Or read the output with parse= of read_traces",
     ):
         read_traces(path)
+
     read = read_traces(path, parse=lambda output: [{"doc_id": one["ferry_number"]} for one in json.loads(output)])
     search = {"query": "x", "results": [{"doc_id": one["ferry_number"]} for one in ferries]}
     (tmp_path / "log.jsonl").write_text(json.dumps({"goodgain_trace": 1, "steps": [{"searches": [search]}]}))

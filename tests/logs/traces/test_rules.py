@@ -55,6 +55,7 @@ def test_a_last_turn_without_a_search_is_a_query_with_no_iterations(form: str, r
     if form == "tagged_text":
         story = Story([Turn([[Call("42", tool="calculator")]])])  # without any tag it would be a plain chat
     seen: list[Summary] = []
+
     if len(story.turns) > 1:  # that an earlier turn searched is said
         with pytest.warns(
             GoodgainNotice, match="1 of 1 searches are before the last turn and do not count; turns='all' counts them"
@@ -64,6 +65,7 @@ def test_a_last_turn_without_a_search_is_a_query_with_no_iterations(form: str, r
     else:
         results = read(form, story, report=seen.append)
         assert (seen[0].queries_searched_earlier, seen[0].without_search) == (0, 1)
+
     assert results.select("iteration", "search", "rank", "doc_id").rows() == [(0, 0, 0, None)]
 
 
@@ -91,6 +93,7 @@ def test_a_search_whose_answer_is_missing_counts_as_empty_or_not_at_all_by_choic
     empty = read(form, story, unrecorded="empty")
     skipped = read(form, story, unrecorded="skip")
     assert empty["status"].to_list() == ["ok", "unrecorded", "ok"]
+
     if form in (
         "openai_responses",
         "codex",
@@ -148,6 +151,7 @@ def test_several_queries_in_a_call_are_one_search_with_ranks_running_on(form: st
         ]
     )
     results = read(form, [[Call(blocks, query=["a", "b", "c"])]])
+
     assert results.select("search", "rank", "url").rows() == [
         (1, 1, "https://a.example/1"), (1, 2, "https://a.example/2"), (1, 3, "https://a.example/3"),
     ]  # fmt: skip

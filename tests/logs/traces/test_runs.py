@@ -42,6 +42,7 @@ def test_rows_in_any_order_make_the_run_that_counting_by_hand_makes() -> None:
     chance = random.Random(11)
     columns = "query_id iteration search rank doc_id score"
     schema = dict(zip(columns.split(), [pl.String, pl.Int64, pl.Int64, pl.Int64, pl.String, pl.Float64], strict=True))
+
     for turn in range(300):
         rows = [
             (
@@ -70,6 +71,7 @@ def _by_hand(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
                 run.append((query, iteration, "-", 0, 0.0))
             if not found and iterations == [0]:
                 run.append((query, None, "-", 0, 0.0))
+
     return run
 
 
@@ -112,6 +114,7 @@ def test_a_document_is_named_by_document_then_doc_id_then_url_then_text() -> Non
     ]
     names = to_run(_results(*rows, columns=columns), normalise_url=lambda url: url.lower() if "//" in url else None)
     ids = names["doc_id"].to_list()
+
     assert ids[:3] == ["g", "d", "http://a.example"]
     assert ids[3] == ids[4] and all(name.startswith("text:") and len(name) == 21 for name in ids[3:])
     assert len(set(ids[3:])) == 3

@@ -34,7 +34,7 @@ def _pages(urls: list[str]) -> list[dict[str, str]]:
 
 def _log(path: Path, *urls: list[str], model: str | None = None) -> Path:
     """A log of one trace, a search a list of URLs."""
-    messages = json.loads(openai_chat(Story([Turn([[Call(_pages(found))] for found in urls])])))
+    messages = json.loads(openai_chat(Story([Turn([[Call(_pages(url))] for url in urls])])))
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"model": model, "messages": messages} if model else messages))
     return path
@@ -84,9 +84,11 @@ def test_logs_converted_one_after_the_other_give_the_documents_of_the_first(
         convert_traces(
             logs["new"], tmp_path / "new.run", results=tmp_path / "new.jsonl", earlier=tmp_path / "old.jsonl", **common
         )
+
     old, new = _documents(tmp_path / "old.run"), _documents(tmp_path / "new.run")
     assert old == ["https://dw.com/dresden", "https://dw.com/bonn", "https://dw.com/ulm"]
     assert new == ["https://dw.com/dresden", "https://dw.com/bonn", "https://dw.com/jena", "https://dw.com/dresden"]
+
     third = _log(tmp_path / "third" / "q1.json", ["http://dw.com/jena/", "http://m.dw.com/ulm"])
     with pytest.warns(GoodgainNotice, match="lack ids"):
         earlier = [tmp_path / "old.jsonl", tmp_path / "new.jsonl"]
@@ -132,6 +134,7 @@ def test_results_read_together_have_a_column_of_systems(logs: dict[str, Path]) -
     results = read_traces(logs)
     assert results.group_by("system", maintain_order=True).len().rows() == [("old", 3), ("new", 4)]
     assert set(results["query_id"]) == {"q1"}
+
     found = deduplicate(results).frame
     assert {name: sorted(found.filter(system=name)["document"]) for name in ("old", "new")} == JOINT
     with pytest.raises(InputError, match="several systems \\('old', 'new'\\)"):
@@ -160,10 +163,10 @@ def test_a_query_is_deduplicated_if_a_result_of_any_system_lacks_an_id(tmp_path:
     page = {"url": OLD[0], "title": "Dresden"}
     stories = {"old": [{**page, "docid": "1"}], "new": [page]}
     logs = {}
-    for name, found in stories.items():
+    for name, story in stories.items():
         (tmp_path / name).mkdir()
         logs[name] = tmp_path / name / "q1.json"
-        logs[name].write_text(openai_chat(Story([Turn([[Call(found)]])])))
+        logs[name].write_text(openai_chat(Story([Turn([[Call(story)]])])))
     with pytest.warns(GoodgainNotice, match="results of 1 query lack ids"):
         done = convert_traces(logs, tmp_path / "{system}.run", deduplicate=deduplicate)
     assert {name: _documents(path) for name, path in done.runs.items()} == {"old": [OLD[0]], "new": [OLD[0]]}
@@ -226,13 +229,16 @@ def test_pairs_of_pages_that_a_person_knows_are_kept_in_all_runs_and_by_later_lo
     _, err = goodgain("convert", *systems, "-o", tmp_path / "{system}.run", *pairs)
     assert f"notice: {same}: 1 of 3 names occur in no result, or stand for several documents" in err
     assert _documents(tmp_path / "old.run")[2] == _documents(tmp_path / "new.run")[2] == "https://dw.com/jena"
+
     gg.write_results(read_traces(logs), tmp_path / "r.jsonl")
     told = _run("dedup", tmp_path / "r.jsonl", "-o", tmp_path / "d.jsonl", *pairs, "--explain", "https://dw.com/jena")
     assert f"same (5), said by {same}" in told
     assert f"same, said by {same}: 1" in told
+
     different.write_text("https://dw.com/jena\nhttps://dw.com/ulm")
     _, err = goodgain("dedup", tmp_path / "r.jsonl", "-o", tmp_path / "d.jsonl", *pairs, status=2)
     assert f"{different}, line 1: has 1 name; give two ids or URLs" in err
+
     _, err = goodgain("convert", *systems, "-o", tmp_path / "{system}.run", *pairs[:2], "--dedup", "none", status=2)
     assert "--same and --different need deduplication; give --dedup" in err
     _, err = goodgain("convert", logs["old"], "-o", same, *pairs[:2], status=2)
@@ -248,10 +254,12 @@ def test_pairs_join_ids_of_a_corpus_and_change_no_other_document(tmp_path: Path)
         run, with_ids = tmp_path / f"{jobs}.run", {"deduplicate": deduplicate, "jobs": jobs}
         convert_traces(tmp_path / "old", run, results=tmp_path / "r.jsonl", same=[("d2", "d1")], **with_ids)
         assert _documents(run) == ["d1", "d1"]
+
     # A later log keeps the join, and its other documents keep their ids. Without the pair it is a conflict with the rules.
     later = {"earlier": tmp_path / "r.jsonl", "deduplicate": deduplicate}
     convert_traces(tmp_path / "new", run, same=[("d2", "d1")], **later)
     assert _documents(run) == ["d1", "d3"]
+
     with pytest.warns(GoodgainNotice, match="1 conflict with earlier documents"):
         convert_traces(tmp_path / "new", run, **later)
     assert _documents(run) == ["d1", "d3"]
@@ -296,6 +304,7 @@ def test_random_logs_give_the_same_documents_together_and_one_after_the_other(tm
         apart = pl.concat([read_results(tmp_path / f"{name}.jsonl") for name in ("a", "b")])
         assert (_partition(apart) == _partition(read_results(tmp_path / "both.jsonl"))) is not bridged
         without_bridge += not bridged
+
     assert without_bridge
 
 
@@ -324,9 +333,9 @@ def test_replicates_are_runs_of_one_system(tmp_path: Path) -> None:
     assert to_run(results, replicate="2").height == 2
     with pytest.raises(InputError, match="no replicate '3', only '1', '2'"):
         to_run(results, replicate="3")
-    found = deduplicate(results)
-    assert found.summary.documents == 2, "all replicates share their documents"
-    assert found.frame["duplicate_of"].null_count() == 4, "what another run has seen is not a repeat"
+    deduplication = deduplicate(results)
+    assert deduplication.summary.documents == 2, "all replicates share their documents"
+    assert deduplication.frame["duplicate_of"].null_count() == 4, "what another run has seen is not a repeat"
     apart = deduplicate(results.with_columns(replicate=pl.lit(None, pl.String)))
     assert apart.frame["duplicate_of"].null_count() == 2
 

@@ -79,6 +79,7 @@ def test_every_planted_call_is_found_once_and_none_where_none_is(seed: int, tmp_
         with pytest.raises(InputError, match="holds no trace that shape can read"):
             _read(path)
         return
+
     read = _read(path, iteration="call")
     assert sum(read.searches.values()) == len(calls)
     assert read.results == sum(counts)

@@ -106,11 +106,13 @@ def _find_silent_change(whole: _Read, found: _Read, what: str, member: Any, *, i
         return "order"
     if set(new) - set(whole.searches) and what != "merge":
         return "searches"  # results that no search had
+
     if what == "drop":
         text = json.dumps(member, ensure_ascii=False, default=str).replace("\\", "")
         documents = [document for search in lost for document in search[2:]]
         if not all(next(filter(None, document), "") in text for document in documents):
             return "searches"  # one is lost that the dropped member does not hold
+
     if (new or lost) and not told:
         return "searches"
     return "" if told or found.ids == whole.ids else "ids"
@@ -120,6 +122,7 @@ def _try_all(folder: Path, names: list[str], tmp_path: Path, count: int) -> Coun
     chance = random.Random(52)
     wholes: dict[str, tuple[Any, str, _Read]] = {}
     outcomes: Counter[str] = Counter()
+
     while sum(outcomes.values()) < count:
         name = chance.choice(names)
         path, kind_of = folder / name, Path(name).parent.name
@@ -139,12 +142,13 @@ def _try_all(folder: Path, names: list[str], tmp_path: Path, count: int) -> Coun
         assert not silent or right, f"{name}, at {change[0]}: the member {change[1]}, {change[2]}: {silent}"
         is_same = found.results is not None and found.results.equals(whole.results)
         outcomes["refused" if found.results is None else "same" if is_same else "changed"] += 1
+
     return outcomes
 
 
 def test_a_change_of_one_member_is_right_or_refused_or_told(tmp_path: Path) -> None:
     outcomes = _try_all(FIXTURES, sorted(EXPECTED.keys() - _WHOLE), tmp_path, COUNT)
-    assert min(outcomes[one] for one in ("refused", "same", "changed")) > COUNT / 20
+    assert min(outcomes[name] for name in ("refused", "same", "changed")) > COUNT / 20
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED.keys() - _WHOLE))

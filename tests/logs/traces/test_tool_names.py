@@ -47,8 +47,8 @@ def test_a_tool_that_no_log_calls_is_an_error_that_lists_those_they_call_and_not
         gg.convert_traces(log, tmp_path / "agent.run", tools=["web_lokup"])
     assert not (tmp_path / "agent.run").exists()
     with pytest.warns(gg.GoodgainNotice, match="the logs do not call web_lokup, which tools= names"):
-        found = gg.read_traces(log, tools=["search", "web_lokup"])
-    assert found.height == gg.read_traces(log, tools=["search"]).height
+        results = gg.read_traces(log, tools=["search", "web_lokup"])
+    assert results.height == gg.read_traces(log, tools=["search"]).height
 
 
 def test_runs_of_unnamed_logs_are_one_run_with_a_notice(tmp_path: Path) -> None:

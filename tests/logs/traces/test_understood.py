@@ -30,6 +30,7 @@ def test_with_a_search_what_is_not_understood_is_a_notice_with_count_and_first_p
     writer, file_name = WRITERS[form]
     text = writer(Story([Turn([[Call(docs("d1"))]])]))
     path = tmp_path / file_name
+
     if form == "openinference":
         odd = json.loads(text.splitlines()[0])
         odd["attributes"] = {"openinference.span.kind": "odd", "session.id": "story"}
@@ -49,11 +50,13 @@ def test_with_a_search_what_is_not_understood_is_a_notice_with_count_and_first_p
         first = ODD_ITEMS[form]["item"]  # a span with the same id would be the same span, exported twice
         holder += [first, first | {key: f"{first[key][:-1]}f" for key in ("id", "span_id") if key in first}]
         path.write_text(json.dumps(log))
+
     seen: list[Summary] = []
     with pytest.warns(
         GoodgainNotice, match=rf"2 items in the traces are not understood.* 2; the first at \S*{file_name}, "
     ):
         results = read_traces(path, report=seen.append, **STEPS)
+
     assert by_iteration(results) == [["d1"]]
     assert sum(seen[0].unknown.values()) == 2
 
@@ -95,5 +98,6 @@ def test_a_source_without_an_address_is_a_result(save: Callable[..., Path]) -> N
     assert read_traces(path).select("rank", "url", "title", "type").rows() == [
         (1, None, "oai-weather", "api"), (2, "https://a.example", None, None),
     ]  # fmt: skip
+
     convert_traces(path, path.with_name("a.run"))
     assert len(path.with_name("a.run").read_text().splitlines()) == 2

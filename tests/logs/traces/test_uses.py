@@ -62,8 +62,8 @@ NO_QUESTION = {"browsecomp_plus", "langfuse", "langsmith", "mlflow", "openai_age
 
 
 def rows_of(uses: pl.DataFrame) -> dict[str, Row]:
-    found = uses.select("doc_id", "returned_at", "rank", "opened_at", "opens", "failed_opens", "cited").sort("doc_id")
-    return {row[0]: row[1:] for row in found.iter_rows()}  # type: ignore[misc]  # as many as columns
+    rows = uses.select("doc_id", "returned_at", "rank", "opened_at", "opens", "failed_opens", "cited").sort("doc_id")
+    return {row[0]: row[1:] for row in rows.iter_rows()}  # type: ignore[misc]  # as many as columns
 
 
 @pytest.mark.filterwarnings("ignore:mcp|.*no final answer:goodgain.GoodgainNotice")
@@ -183,6 +183,7 @@ def test_convert_writes_uses_with_the_documents_of_deduplication(tmp_path: Path)
         "new": {dresden: (1, 1, 1, 1, 0, False), page: (1, 2, None, 0, 0, True)},
         "never": {dresden: (1, 1, None, None, None, False)},
     }
+
     convert_traces(
         paths["old"], tmp_path / "later.run", uses=tmp_path / "later.parquet", tag="later", deduplicate=gg.deduplicate,
         earlier=tmp_path / "results.jsonl",

@@ -28,4 +28,5 @@ def read(source: Source) -> Iterator[Trace]:
             turns[-1].steps[-1].calls[-1].output.append({"doc_id": rest})
         else:
             source.not_understood(f"line that begins with {word!r}")
+
     yield Trace(turns, f"{source.path}, at ")
