@@ -33,7 +33,9 @@ class CallPairer:
     """Pairs calls with answers. `locate` converts a place to text."""
 
     def __init__(self, source: Source, locate: Callable[[Place], str]) -> None:
-        self._source, self._locate, self._is_search = source, locate, source.is_search
+        self._source = source
+        self._locate = locate
+        self._is_search = source.is_search
         self._latest: dict[tuple[Any, str], Found] = {}  # the latest call of each query and id
         # The calls without an answer, in the order of the log: by query and tool (None: any), by id, and by content.
         self._open: dict[tuple[Any, str | None], OrderedDict[int, Found]] = {}
@@ -41,58 +43,63 @@ class CallPairer:
         self._open_by_id: dict[tuple[Any, str], OrderedDict[int, Found]] = {}
         self._open_by_content: dict[tuple[Any, bytes], OrderedDict[int, Found]] = {}
 
-    def is_certain(self, one: Found) -> bool:
+    def is_certain(self, event: Found) -> bool:
         """Return whether `one` is certain to be a call or to hold traces. A search with a query is certain to be a call."""
-        if (call := one.call) is None:
-            return bool(one.traces)
+        if (call := event.call) is None:
+            return bool(event.traces)
         asks = self._is_search(call.tool) and bool(extract_queries(call.arguments))
-        return one.is_sure or call.answered or asks
+        return event.is_sure or call.answered or asks
 
-    def pair(self, found: list[Found]) -> list[Found]:
+    def pair(self, events: list[Found]) -> list[Found]:
         """Pair calls with answers by id, else in order. Drop copies of calls, and objects that are not certainly calls.
 
         Ids are unique only within a query. An answer from an unknown query may belong to any query.
         """
-        kept: list[Found] = []
+        kept_events: list[Found] = []
         guesses: list[tuple[Found, int]] = []  # answers in order, and how many calls stand before each
-        for one in found:
-            if one.call is not None:
-                earlier = self._find_earlier_record(one, one.call)
+        for event in events:
+            if event.call is not None:
+                earlier = self._find_earlier_record(event, event.call)
                 if earlier is None:
-                    self._open_call(one, one.call)
-                    kept.append(one)
-                elif self._join_records(earlier, one):
-                    kept.append(Found(one.place, one.holders))  # it answers the earlier record
-            elif one.text is not None or one.traces:
-                kept.append(one)
-            elif asked := self._find_asked(one, guesses):
-                if asked.call and not asked.call.answered:
-                    asked.is_sure, asked.call.perhaps = True, one.perhaps or asked.call.perhaps
-                output = _read_unsure_output(one, asked) if one.perhaps else one.output
-                self._answer(asked, output, one.place, failed=one.failed)
-                kept.append(one)
+                    self._open_call(event, event.call)
+                    kept_events.append(event)
+                elif self._join_records(earlier, event):
+                    kept_events.append(Found(event.place, event.holders))  # it answers the earlier record
+            elif event.text is not None or event.traces:
+                kept_events.append(event)
+            elif call_event := self._find_asked(event, guesses):
+                if call_event.call and not call_event.call.answered:
+                    call_event.is_sure, call_event.call.perhaps = True, event.perhaps or call_event.call.perhaps
+                output = _read_unsure_output(event, call_event) if event.perhaps else event.output
+                self._answer(call_event, output, event.place, failed=event.failed)
+                kept_events.append(event)
+
         self._check_guesses(guesses)
-        certain = [one for one in kept if one.call is None or self.is_certain(one)]
-        for one in certain:
-            if one.call and not one.call.answered and one.call.perhaps:
-                one.call.output = _read_unsure_output(one, one)
-                one.is_apart = one.is_apart and (not one.call.answered or len(one.forms) > 1)
+        certain = [event for event in kept_events if event.call is None or self.is_certain(event)]
+        for event in certain:
+            if event.call and not event.call.answered and event.call.perhaps:
+                event.call.output = _read_unsure_output(event, event)
+                event.is_apart = event.is_apart and (not event.call.answered or len(event.forms) > 1)
+
         return self._drop_planned(certain)
 
-    def _open_call(self, one: Found, call: ToolCall) -> None:
-        one.forms.append(_find_form(one))
-        self._latest |= {(query, name): one for query in (one.query, None) for name in one.ids.values()}
+    def _open_call(self, event: Found, call: ToolCall) -> None:
+        event.forms.append(_find_form(event))
+        self._latest |= {(query, name): event for query in (event.query, None) for name in event.ids.values()}
         if call.answered:
             return
+
         self._opened += 1
-        one.number = self._opened
-        for group in _list_groups(one, call):
-            self._open.setdefault(group, OrderedDict())[id(one)] = one
-        for name in one.ids.values():
-            for query in {one.query, None}:
-                self._open_by_id.setdefault((query, name), OrderedDict())[id(one)] = one
-        one.content = _describe(call)
-        self._open_by_content.setdefault((one.query, one.content), OrderedDict())[id(one)] = one
+        event.number = self._opened
+        for group in _list_groups(event, call):
+            self._open.setdefault(group, OrderedDict())[id(event)] = event
+
+        for name in event.ids.values():
+            for query in {event.query, None}:
+                self._open_by_id.setdefault((query, name), OrderedDict())[id(event)] = event
+
+        event.content = _describe(call)
+        self._open_by_content.setdefault((event.query, event.content), OrderedDict())[id(event)] = event
 
     def _find_earlier_record(self, new: Found, call: ToolCall) -> Found | None:
         """Return the earlier record of the same call, or None.
@@ -102,13 +109,15 @@ class CallPairer:
         has joined it already.
         """
         with_id = (self._latest.get((new.query, name)) for name in new.ids.values())
-        copy = next((other for other in with_id if other is not None and _is_copy(other, new)), None)
+        copy = next((earlier for earlier in with_id if earlier is not None and _is_copy(earlier, new)), None)
         if copy is not None:
             return copy
         if not self._open_by_content:
             return None
         alike = self._open_by_content.get((new.query, _describe(call)), OrderedDict())
-        return next((other for other in islice(alike.values(), _MAX_ALIKE) if _can_be_same_call(other, new)), None)
+        return next(
+            (earlier for earlier in islice(alike.values(), _MAX_ALIKE) if _can_be_same_call(earlier, new)), None
+        )
 
     def _join_records(self, earlier: Found, new: Found) -> bool:
         """Add what a later record of a call says. Return whether it brings the answer."""
@@ -119,16 +128,20 @@ class CallPairer:
         earlier.forms.append(_find_form(new))
         earlier.is_sure = earlier.is_sure or new.is_sure
         if again.perhaps:
-            call.perhaps, earlier.unsure_output = again.perhaps, new.unsure_output
+            call.perhaps = again.perhaps
+            earlier.unsure_output = new.unsure_output
+
         is_answer = not call.answered and (again.answered or again.perhaps != "")
         self._answer(earlier, again.output, new.place, failed=again.failed)
         added = {kind: name for kind, name in new.ids.items() if kind not in earlier.ids}
         earlier.ids |= added
+
         for name in added.values():
             for query in (earlier.query, None):
                 self._latest[query, name] = earlier
                 if not call.answered:
                     self._open_by_id.setdefault((query, name), OrderedDict())[id(earlier)] = earlier
+
         return is_answer
 
     def _find_asked(self, answer: Found, guesses: list[tuple[Found, int]]) -> Found | None:
@@ -143,6 +156,7 @@ class CallPairer:
                 return next(iter(waiting.values()))
             if not waiting and (answer.query, name) in self._latest:
                 return self._latest[answer.query, name]
+
         if answer.perhaps:
             return None
         waiting = self._open.get((answer.query, answer.tool), OrderedDict())
@@ -150,6 +164,7 @@ class CallPairer:
             if answer.is_sure and (answer.tool is None or self._is_search(answer.tool)):
                 self._source.not_understood("answer without a call", self._locate(answer.place), "a call before it")
             return None
+
         if len(waiting) > 1:
             guesses.append((answer, self._opened))
         return next(iter(waiting.values()))
@@ -165,55 +180,55 @@ class CallPairer:
                     "no answer; write the searches in the format jsonl"
                 )
 
-    def _answer(self, asked: Found, output: Any, place: Place, *, failed: bool) -> None:
+    def _answer(self, call_event: Found, output: Any, place: Place, *, failed: bool) -> None:
         """Set the output of a call. Raise an InputError if a search gets a second, different answer."""
-        call = asked.call
+        call = call_event.call
         if call is None:
             return
         if not call.answered:
             call.output, call.failed = output, failed
             if call.answered:
-                self._close_call(asked)
+                self._close_call(call_event)
         elif self._is_search(call.tool) and output not in (UNANSWERED, "") and _read(call.output) != _read(output):
             raise InputError(
                 f"{self._locate(place)}: the search {call.tool} ({call.at}) has two different answers; give each call "
                 "its own id, leave out one of the answers, or write the searches in the format jsonl"
             )
 
-    def _close_call(self, one: Found) -> None:
-        keys = [(query, name) for query in (one.query, None) for name in one.ids.values()]
+    def _close_call(self, event: Found) -> None:
+        keys = [(query, name) for query in (event.query, None) for name in event.ids.values()]
         for key in keys:
-            self._open_by_id.get(key, OrderedDict()).pop(id(one), None)
-        self._open_by_content.get((one.query, one.content), OrderedDict()).pop(id(one), None)
-        for group in _list_groups(one, one.call):
-            self._open.get(group, OrderedDict()).pop(id(one), None)
+            self._open_by_id.get(key, OrderedDict()).pop(id(event), None)
+        self._open_by_content.get((event.query, event.content), OrderedDict()).pop(id(event), None)
+        for group in _list_groups(event, event.call):
+            self._open.get(group, OrderedDict()).pop(id(event), None)
 
-    def _drop_planned(self, found: list[Found]) -> list[Found]:
+    def _drop_planned(self, events: list[Found]) -> list[Found]:
         """Drop the calls of a plan that have no answer, if other calls of the query have answers.
 
         Count those that were not executed with the same arguments.
         """
-        executed = {one.query for one in found if one.call and one.call.answered}
+        executed = {event.query for event in events if event.call and event.call.answered}
         if not executed:
-            return found
+            return events
 
-        contents = {(one.query, _describe(one.call)) for one in found if one.call and one.call.answered}
-        kept = []
-        for one in found:
-            is_left = one.call and not one.call.answered and one.query in executed and _is_planned(one)
-            if is_left and one.call and (one.query, _describe(one.call)) in contents:
+        contents = {(event.query, _describe(event.call)) for event in events if event.call and event.call.answered}
+        kept_events = []
+        for event in events:
+            is_left = event.call and not event.call.answered and event.query in executed and _is_planned(event)
+            if is_left and event.call and (event.query, _describe(event.call)) in contents:
                 continue
             if is_left:
-                self._source.summary.count("planned", format_place(self._locate(one.place)))
+                self._source.summary.count("planned", format_place(self._locate(event.place)))
             else:
-                kept.append(one)
-        return kept
+                kept_events.append(event)
+        return kept_events
 
 
-def _list_groups(one: Found, call: ToolCall | None) -> list[tuple[Any, str | None]]:
+def _list_groups(event: Found, call: ToolCall | None) -> list[tuple[Any, str | None]]:
     """Return the keys of the open calls among which an answer looks: an answer may lack the query or the tool."""
     tool = call.tool if call is not None else None
-    return list(dict.fromkeys([(one.query, tool), (one.query, None), (None, tool), (None, None)]))
+    return list(dict.fromkeys([(event.query, tool), (event.query, None), (None, tool), (None, None)]))
 
 
 def _is_copy(earlier: Found, new: Found) -> bool:
@@ -224,14 +239,17 @@ def _is_copy(earlier: Found, new: Found) -> bool:
     """
     assert earlier.call is not None
     assert new.call is not None
-    asked, again = parse_if_json(earlier.call.arguments), parse_if_json(new.call.arguments)
-    if earlier.call.tool != new.call.tool or (asked and again and asked != again):
+    arguments = parse_if_json(earlier.call.arguments)
+    again = parse_if_json(new.call.arguments)
+    if earlier.call.tool != new.call.tool or (arguments and again and arguments != again):
         return False
+
     both_answered = earlier.call.answered and new.call.answered
     common = [kind for kind in new.ids if kind in earlier.ids]
     for kind in common:
         if kind in _CALL_IDS:
             return earlier.ids[kind] == new.ids[kind]
+
     if "id" in common and earlier.ids["id"] == new.ids["id"] and not both_answered:
         return True
     is_end = not earlier.call.answered and new.call.answered and _find_form(new) not in earlier.forms
@@ -239,58 +257,60 @@ def _is_copy(earlier: Found, new: Found) -> bool:
         return True
     if "id" in common and earlier.ids["id"] != new.ids["id"]:
         return False
-    time, new_time = find_event_time(earlier), find_event_time(new)
+
+    time = find_event_time(earlier)
+    new_time = find_event_time(new)
     if both_answered and common == ["runid"]:
         return time is not None and time == new_time
     return None in (time, new_time) or time == new_time
 
 
-def _can_be_same_call(listed: Found, new: Found) -> bool:
+def _can_be_same_call(listed_call: Found, new: Found) -> bool:
     """Return whether a new record can be of a call that an agent listed before, with the same tool and arguments."""
-    other_ids = any(listed.ids.get(kind, name) != name for kind, name in new.ids.items() if kind in _CALL_IDS)
-    return not other_ids and not _is_planned(listed) and _find_form(new) not in listed.forms
+    other_ids = any(listed_call.ids.get(kind, name) != name for kind, name in new.ids.items() if kind in _CALL_IDS)
+    return not other_ids and not _is_planned(listed_call) and _find_form(new) not in listed_call.forms
 
 
-def _find_form(one: Found) -> Any:
+def _find_form(event: Found) -> Any:
     """Return the form of a record: the keys that lead to it, and the types of the event. An event is one record of a call."""
-    positions = [index for index, key in enumerate(one.place) if isinstance(key, int)]
+    positions = [index for index, key in enumerate(event.place) if isinstance(key, int)]
     event_depth = positions[-1] + 1 if positions else 0
     kinds = [
         kind
-        for place, holder in one.holders
+        for place, holder in event.holders
         if len(place) >= event_depth
         for name in KINDS
         if isinstance(kind := holder.get(name), str)
     ]
-    return tuple(0 if isinstance(key, int) else key for key in one.place), tuple(kinds)
+    return tuple(0 if isinstance(key, int) else key for key in event.place), tuple(kinds)
 
 
-def _is_planned(one: Found) -> bool:
+def _is_planned(event: Found) -> bool:
     """Return whether a call is part of a plan, and nothing says that it ran."""
-    if not one.ids.keys().isdisjoint(_CALL_IDS):
+    if not event.ids.keys().isdisjoint(_CALL_IDS):
         return False
-    own = dict(one.holders).get(one.place, {})
-    if not _SIGNS_OF_RUN.isdisjoint(map(normalise_key, own)):
+    fields = dict(event.holders).get(event.place, {})
+    if not _SIGNS_OF_RUN.isdisjoint(map(normalise_key, fields)):
         return False
-    kinds = (holder.get(name) for _, holder in one.holders for name in KINDS)
-    names = (name for name in (*one.place, *kinds) if isinstance(name, str))
+    kinds = (holder.get(name) for _, holder in event.holders for name in KINDS)
+    names = (name for name in (*event.place, *kinds) if isinstance(name, str))
     return any(normalise_key(name) in _PLANS for name in names)
 
 
 def _describe(call: ToolCall) -> bytes:
     """Return a key that is equal for calls of the same tool with the same arguments."""
-    asked = [call.tool, parse_if_json(call.arguments)]
+    content = [call.tool, parse_if_json(call.arguments)]
     try:
-        return orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+        return orjson.dumps(content, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # a number beyond 64 bits
-        return repr(asked).encode("utf-8", "surrogatepass")
+        return repr(content).encode("utf-8", "surrogatepass")
 
 
-def _read_unsure_output(answer: Found, asked: Found) -> Any:
+def _read_unsure_output(answer: Found, call_event: Found) -> Any:
     """Return the value under an unusual key if it holds results that all have an id or URL, else UNANSWERED."""
-    assert asked.call is not None
+    assert call_event.call is not None
     try:
-        outcome = read_output(answer.unsure_output, asked.call.at)
+        outcome = read_output(answer.unsure_output, call_event.call.at)
     except InputError:
         return UNANSWERED
     are_named = all(result.doc_id or result.url for result in outcome.results)

@@ -46,6 +46,8 @@ _CALL = re.compile(r"(on)?(tool|function)(call|use|start|request|invocation)s?")
 _BESIDE = tuple(name for name in _OUTPUTS if name not in ("content", "response"))
 _AGENTS = {"assistant", "assistantmessage", "ai", "aimessage", "agent", "agentmessage", "model", "bot", "gpt"}
 _USERS = {"user", "usermessage", "human", "humanmessage"}
+#: Fields with the question of a record. They are never arguments of a call.
+ASKED = ("question", "user_query")
 _PIECE = re.compile("chunk|delta|partial")
 _TEXTS = ("content", "text", "message", "value")
 _JSON_FIELDS = {"data", "payload", "body", "event", "record", "trace", "trajectory", "messages", "steps", "toolcalls"}
@@ -124,8 +126,11 @@ class CallFinder:
     def __init__(
         self, source: Source, locate: Callable[[Place], str], read_known: Callable[[Any, Place], list[Trace] | None]
     ) -> None:
-        self._locate, self._read_known, self._summary = locate, read_known, source.summary
-        self._is_search, self._is_named = source.is_search, not source.is_search.is_default
+        self._locate = locate
+        self._read_known = read_known
+        self._summary = source.summary
+        self._is_search = source.is_search
+        self._is_named = not source.is_search.is_default
         self._takes_lists = False
 
     def find_with_lists(self, value: Any) -> list[Found]:
@@ -142,53 +147,69 @@ class CallFinder:
             lists = self._find_named_lists(value, place, holders) if self._takes_lists else []
             if not lists:
                 return self._find_in_object(_Fields(value), place, holders)
-            keys = {found.call.tool for found in lists if found.call}
-            rest = _Fields({key: inner for key, inner in value.items() if key not in keys})
-            others = self._find_in_object(rest, place, holders)
-            return [*others, *lists] if rest.kind in _USERS else [*lists, *others]
+            keys = {call_of_list.call.tool for call_of_list in lists if call_of_list.call}
+            other_fields = _Fields({key: inner for key, inner in value.items() if key not in keys})
+            events = self._find_in_object(other_fields, place, holders)
+            if other_fields.kind in _USERS:
+                return [*events, *lists]
+            return [*lists, *events]
+
         replaced = find_replaced(value)
         if replaced:
             at = format_place(self._locate((*place, replaced[0])))
             self._summary.count("replaced_messages", at, len(replaced))
+
         skipped = set(replaced)
         members = [(index, member) for index, member in enumerate(_read_events(value)) if index not in skipped]
-        return [one for index, member in members for one in self._find_inner(member, (*place, index), holders)]
+        return [event for index, member in members for event in self._find_inner(member, (*place, index), holders)]
 
     def _find_named_lists(self, holder: Object, place: Place, holders: Holders) -> list[Found]:
         """Return a call for each list, or object with results, whose key `tools=` names."""
         question = next(filter(None, (find_question_in(around) for _, around in reversed(holders))), "")
+        # A query beside a list is an argument of the search, but a question is that of a record around the search.
+        is_record = any(isinstance(holder.get(name), str) for name in ASKED)
         lists: list[Found] = []
         for key, value in holder.items():
             if self._is_search.find(key) == "search" and (isinstance(value, list) or _holds_results(value)):
                 output = _read_texts(value) if isinstance(value, list) else value
                 call = ToolCall(key, self._locate((*place, key)), output=output, is_search=True)
                 call.queries = (question,) if question else ()
-                lists.append(Found(place, holders, call, is_sure=True))
+                at = (*place, key) if is_record else place
+                lists.append(Found(at, holders, call, is_sure=True))
         return lists
 
     def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
         if isinstance(value, str) and value.startswith(("{", "[")) and normalise_key(str(place[-1])) in _JSON_FIELDS:
             value = parse_if_json(value)
-        return self.find(value, place, holders) if isinstance(value, (dict, list)) else []
+        if isinstance(value, (dict, list)):
+            return self.find(value, place, holders)
+        return []
 
     def _find_fields(
         self, own: _Fields, skipped: Collection[str | None], place: Place, holders: Holders
     ) -> list[Found]:
-        kept = ((key, value) for key, value in own.item.items() if key not in skipped)
-        return [one for key, value in kept for one in self._find_inner(value, (*place, key), holders)]
+        unread = ((key, value) for key, value in own.item.items() if key not in skipped)
+        return [event for key, value in unread for event in self._find_inner(value, (*place, key), holders)]
 
     def _find_in_object(self, own: _Fields, place: Place, holders: Holders) -> list[Found]:
-        item, at, tool = own.item, self._locate(place), own.tool
+        item = own.item
+        at = self._locate(place)
+        tool = own.tool
         if _PIECE.search(own.kind):
             return []  # the whole call comes later
+
         fields, key = _find_call_fields(own)
         arguments_key, arguments = fields.find(_ARGUMENTS)
         if isinstance(arguments, dict) and "properties" in arguments:
             return []  # the definition of a tool
+
         output_key, output = own.find(_OUTPUTS)
         if output_key is None and fields is not own:
-            output_key, output = key, fields.find(_OUTPUTS)[1]
-        says_answer, refers = _ANSWER.fullmatch(own.kind) is not None, bool(own.ids(_IDS[:-2]))
+            output_key = key
+            output = fields.find(_OUTPUTS)[1]
+
+        says_answer = _ANSWER.fullmatch(own.kind) is not None
+        refers = bool(own.ids(_IDS[:-2]))
         if own.kind in _USERS:
             text_key, text = own.find(_TEXTS)
             skipped = [text_key] if isinstance(text, str) else []
@@ -196,21 +217,8 @@ class CallFinder:
             return [spoken, *self._find_fields(own, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
             call = ToolCall(tool, at, next(iter(own.ids().values()), None), arguments, failed=own.failed)
-            call.output, call.remedy = mark_unanswered(output), "no key that goodgain knows holds its answer"
-            call.perhaps = _find_perhaps(own, (arguments_key, key))
-            raw = own.find(_RAW_OUTPUTS)[1]
-            if call.answered and isinstance(raw, (dict, list)):  # the output is the text for the model
-                call.output, call.spare = raw, call.output
-            is_search = self._is_search(tool)
-            skipped = [arguments_key, key, output_key if is_search else None]
-            inner = self._find_fields(own, skipped, place, holders)
-            if output_key is not None and not is_search and not self._is_named:
-                held = self._find_inner(output, (*place, output_key), holders) if output_key == key else inner
-                self._check_output(call, (*place, output_key), held)
-            inside = next((one.call for one in inner if one.call and self._is_search(one.call.tool)), None)
-            if inside is not None and is_search:
-                twice = f"{at}: the search {tool} contains the search {inside.tool} ({inside.at})"
-                raise InputError(f"{twice}; use {spell('tools')} to name the search that counts")
+            _set_output(call, output, own, (arguments_key, key))
+            inner = self._find_inside_call(own, call, (arguments_key, key), (output_key, output), place, holders)
             is_sure = refers or call.answered or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
             request = Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered)
             request.unsure_output = item.get(call.perhaps)
@@ -224,31 +232,64 @@ class CallFinder:
             answer = Found(place, holders, ids=own.ids(), is_sure=True, tool=tool, perhaps=perhaps)
             answer.unsure_output = item.get(perhaps)
             return [answer, *self._find_fields(own, [], place, holders)]
+
         output_key, output = own.find(_BESIDE)
         inner = self._find_fields(own, [output_key], place, holders)
         if own.kind in _AGENTS and not inner and any(isinstance(item.get(key), str) and item[key] for key in _TEXTS):
             return [Found(place, holders, text="")]
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
 
-    def _check_output(self, call: ToolCall, place: Place, found: list[Found]) -> None:
+    def _find_inside_call(
+        self, own: _Fields, call: ToolCall, read: tuple[str, str | None], output: tuple[str | None, Any], place: Place,
+        holders: Holders,
+    ) -> list[Found]:  # fmt: skip
+        """Return the calls inside a call. Raise an InputError for a search inside a search, or inside the output of a tool."""
+        output_key, value = output
+        is_search = self._is_search(call.tool)
+        skipped = [*read, output_key if is_search else None]
+        inner = self._find_fields(own, skipped, place, holders)
+        if output_key is not None and not is_search and not self._is_named:
+            is_beside = output_key == read[1]
+            events = self._find_inner(value, (*place, output_key), holders) if is_beside else inner
+            self._check_output(call, (*place, output_key), events)
+
+        inside = next((event.call for event in inner if event.call and self._is_search(event.call.tool)), None)
+        if inside is not None and is_search:
+            twice = f"{call.at}: the search {call.tool} contains the search {inside.tool} ({inside.at})"
+            raise InputError(f"{twice}; use {spell('tools')} to name the search that counts")
+        return inner
+
+    def _check_output(self, call: ToolCall, place: Place, events: list[Found]) -> None:
         """Raise an InputError if a tool's output contains a search call. The call may be a subagent's, or part of a quoted text."""
-        for one in found:
-            if one.call is not None and one.place[: len(place)] == place and self._is_search(one.call.tool):
+        for event in events:
+            if event.call is not None and event.place[: len(place)] == place and self._is_search(event.call.tool):
                 raise InputError(
-                    f"{call.at}: the output of {call.tool} contains a call of {one.call.tool} ({one.call.at}). If an agent "
+                    f"{call.at}: the output of {call.tool} contains a call of {event.call.tool} ({event.call.at}). If an agent "
                     f"made this call, name the search tools with {spell('tools')}"
                 )
 
     def _answer_inner_calls(self, output: Any, place: Place, inner: list[Found], holders: Holders) -> list[Found]:
         """Give `output` to the unanswered call, or its items to as many unanswered calls. Else look for calls in `output`."""
-        waiting = [one for one in inner if one.call is not None and not one.call.answered]
+        waiting = [event for event in inner if event.call is not None and not event.call.answered]
         answers = output if isinstance(output, list) and len(waiting) > 1 else [output]
         if not waiting or output is None or len(answers) != len(waiting):
             return self._find_inner(output, place, holders)
-        for one, answer in zip(waiting, answers, strict=True):
-            assert one.call is not None
-            one.call.output, one.is_sure, one.is_apart = answer, True, len(waiting) > 1
+        for event, answer in zip(waiting, answers, strict=True):
+            assert event.call is not None
+            event.call.output = answer
+            event.is_sure = True
+            event.is_apart = len(waiting) > 1
         return []
+
+
+def _set_output(call: ToolCall, output: Any, own: _Fields, read: tuple[str | None, ...]) -> None:
+    call.output = mark_unanswered(output)
+    call.remedy = "no key that goodgain knows holds its answer"
+    call.perhaps = _find_perhaps(own, read)
+    raw = own.find(_RAW_OUTPUTS)[1]
+    if call.answered and isinstance(raw, (dict, list)):  # the output is the text for the model
+        call.spare = call.output
+        call.output = raw
 
 
 def _holds_results(value: Any) -> bool:
@@ -293,14 +334,14 @@ def _find_perhaps(own: _Fields, read: Collection[str | None]) -> str:
 
 def find_opening(value: Any) -> str:
     """Return the user's text at the beginning of a list of messages. Only system messages may precede the text."""
-    said = []
+    texts = []
     for item in objects_in(value):
         kinds = {normalise_key(kind) for key in KINDS if isinstance(kind := item.get(key), str)}
         if kinds & _USERS:
-            said.append(message_text(_Fields(item).find((*_TEXTS, "parts"))[1]))
-        elif said or not kinds & {"system", "systemmessage", "developer"}:
+            texts.append(message_text(_Fields(item).find((*_TEXTS, "parts"))[1]))
+        elif texts or not kinds & {"system", "systemmessage", "developer"}:
             break
-    return "\n".join(filter(None, said))
+    return "\n".join(filter(None, texts))
 
 
 def _read_events(members: list[Any]) -> list[Any]:
@@ -309,20 +350,28 @@ def _read_events(members: list[Any]) -> list[Any]:
     A call and its answer have the same run id. Calls below a tool are in `children` of the tool. A retriever below a tool
     replaces the tool. Events of models and chains only repeat calls, and become None.
     """
-    events = {index: found for index, member in enumerate(members) if (found := _read_event_kind(member)) is not None}
+    events = {
+        index: event_kind
+        for index, member in enumerate(members)
+        if (event_kind := _read_event_kind(member)) is not None
+    }
     calls = {index: kind for index, kind in events.items() if kind[0] in ("tool", "retriever") and kind[1] != "stream"}
     if not calls:
         return members
+
     tools = {members[index]["run_id"] for index, (what, _) in calls.items() if what == "tool"}
     above: dict[int, list[str]] = {}  # the tools above each call, the outermost first
     for index in calls:
         runs = members[index].get("parent_ids")
         above[index] = [run for run in runs if isinstance(run, str) and run in tools] if isinstance(runs, list) else []
+
     replaced = {run for index, runs in above.items() if calls[index][0] == "retriever" for run in runs[-1:]}
-    made: list[Any] = [None if index in events else member for index, member in enumerate(members)]
+    merged: list[Any] = [None if index in events else member for index, member in enumerate(members)]
     begun: dict[Any, Any] = {}
+
     for index, (_, stage) in calls.items():
-        run, data = members[index]["run_id"], members[index]["data"]
+        run = members[index]["run_id"]
+        data = members[index]["data"]
         if run in replaced:
             continue
         call = {key: value for key, value in members[index].items() if key not in ("event", "data")}
@@ -332,18 +381,21 @@ def _read_events(members: list[Any]) -> list[Any]:
         begun.setdefault(run, call)
         holder = next((begun[parent] for parent in reversed(above[index]) if parent in begun), None)
         if holder is None:
-            made[index] = call
+            merged[index] = call
         else:
             holder.setdefault("children", []).append(call)
-    return made
+
+    return merged
 
 
 def _read_event_kind(member: Any) -> tuple[str, str] | None:
     """Return the subject (such as `tool`) and the stage (such as `start`) of a LangChain event. Return None for other values."""
     if not isinstance(member, dict) or not isinstance(member.get("data"), dict):
         return None
-    found = _EVENT.fullmatch(event) if isinstance(event := member.get("event"), str) else None
-    return (found[1], found[2]) if found and isinstance(member.get("run_id"), str) else None
+    match = _EVENT.fullmatch(event) if isinstance(event := member.get("event"), str) else None
+    if match and isinstance(member.get("run_id"), str):
+        return (match[1], match[2])
+    return None
 
 
 def _read_event_output(data: dict[str, Any]) -> tuple[Any, Any]:

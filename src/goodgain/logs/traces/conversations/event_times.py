@@ -20,33 +20,33 @@ _FIRST_TIME = 1e8
 _UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3))
 
 
-def find_event_time(found: Found) -> float | None:
+def find_event_time(event: Found) -> float | None:
     """Return the time of the event that a call or an answer is: the nearest member of a list, or line of the file."""
-    positions = [index for index, key in enumerate(found.place) if isinstance(key, int)]
+    positions = [index for index, key in enumerate(event.place) if isinstance(key, int)]
     event_depth = positions[-1] + 1 if positions else 0
-    return _find_time(tuple(holder for holder in found.holders if len(holder[0]) >= event_depth))
+    return _find_time(tuple(holder for holder in event.holders if len(holder[0]) >= event_depth))
 
 
-def sort_events(found: list[Found], report: Callable[[Found], None]) -> list[Found]:
+def sort_events(events_of_log: list[Found], report: Callable[[Found], None]) -> list[Found]:
     """Sort the events of each query by time. Events of one time, and queries with events without a time, keep the log's order.
 
     `report` takes the first event of each query whose times are out of order, but cannot be sorted.
     """
     by_query: dict[Any, list[int]] = {}
-    for index, event in enumerate(found):
+    for index, event in enumerate(events_of_log):
         by_query.setdefault(event.query, []).append(index)
 
-    ordered = list(found)
+    ordered = list(events_of_log)
     for indices in by_query.values():
-        events = [found[index] for index in indices]
+        events = [events_of_log[index] for index in indices]
         times = _read_times(events)
-        known = [time for time in times if time is not None]
-        if all(earlier <= later for earlier, later in pairwise(known)):
+        known_times = [time for time in times if time is not None]
+        if all(earlier <= later for earlier, later in pairwise(known_times)):
             continue
-        if len(known) < len(times):
+        if len(known_times) < len(times):
             report(events[0])
             continue
-        places = sorted(range(len(events)), key=lambda place: known[place])
+        places = sorted(range(len(events)), key=lambda place: known_times[place])
         for index, place in zip(indices, places, strict=True):
             ordered[index] = events[place]
     return ordered

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from goodgain.files.json_text import loads
 from goodgain.logs.dedup.document_types import snake_case
-from goodgain.logs.traces.conversations.calls_by_shape import KINDS, Found, Place, find_opening
+from goodgain.logs.traces.conversations.calls_by_shape import ASKED, KINDS, Found, Place, find_opening
 from goodgain.logs.traces.conversations.record_objects import follow_path
 from goodgain.logs.traces.expected_values import (
     CONVERSATION_IDS,
@@ -33,9 +33,8 @@ _OF_STEPS = {
     *(*KINDS, "user", "assistant", "observation", "step", "step_number", "step_id", "turn", "iteration", "round"),
     *("timestamp", "time", "thought"),
 }
-#: Fields with the question of a record. Those in `ASKED` are never arguments of a call.
+#: Fields with the question of a record.
 QUESTIONS = ("question", "query", "task", "prompt", "instruction", "problem", "user_query", "input", "topic")
-ASKED = ("question", "user_query")
 #: Fields and types of a record that is a step or an event.
 _OF_PARTS = re.compile("(step|turn|iteration|iter|round|hop)(number|num|no|id|index|idx)?|observation|thought")
 _SPEAKER = "ai|agent|assistant|model|llm|user|human|tool|function|action"
@@ -69,13 +68,13 @@ class Key(NamedTuple):
     trial: str | None = None  # the name of the run
 
 
-def split_traces(one: Found) -> list[Found]:
+def split_traces(event: Found) -> list[Found]:
     """Split `one` into one `Found` per trace. If `one` has fewer than two traces, return a list that holds only `one`."""
-    if len(one.traces) < 2:
-        return [one]
-    records = [((*one.place, number), trace) for number, trace in enumerate(one.traces)]
+    if len(event.traces) < 2:
+        return [event]
+    records = [((*event.place, number), trace) for number, trace in enumerate(event.traces)]
     return [
-        Found(place, (*one.holders, *[(place, trace.record)] * isinstance(trace.record, dict)), traces=[trace])
+        Found(place, (*event.holders, *[(place, trace.record)] * isinstance(trace.record, dict)), traces=[trace])
         for place, trace in records
     ]
 
@@ -94,17 +93,22 @@ class FoundQuery(Struct):
         If the record is a call, `query` and `input` are arguments, not questions. If the record is an event, its `prompt` may be
         the model's: the question of another event counts first.
         """
-        is_call = any(one.call and one.place == self.key.place for one in self.members)
-        own = find_question(self.record, [name for name in QUESTIONS if not is_call or name not in ("query", "input")])
-        asked = [*self.asked, *(find_question(event, ASKED) for event in self.events)]
-        others = [*asked, *(_find_event_question(event) for event in self.events if not is_part(event))]
+        is_call = any(call_event.call and call_event.place == self.key.place for call_event in self.members)
+        names = [name for name in QUESTIONS if not is_call or name not in ("query", "input")]
+        own_question = find_question(self.record, names)
+        questions = [*self.asked, *(find_question(event, ASKED) for event in self.events)]
+        other_questions = [*questions, *(_find_event_question(event) for event in self.events if not is_part(event))]
+
+        candidates = [own_question, *other_questions]
         is_event = isinstance(self.record, dict) and is_part(self.record)
-        return next(filter(None, [*asked, own, *others] if is_event else [own, *others]), "")
+        if is_event:
+            candidates = [*questions, *candidates]
+        return next(filter(None, candidates), "")
 
     @property
     def models(self) -> tuple[str, ...]:
         """The models that the events of the query name."""
-        holders = [holder for one in self.members for _, holder in one.holders[-2:]] + objects_in(self.events)
+        holders = [holder for event in self.members for _, holder in event.holders[-2:]] + objects_in(self.events)
         named = (holder.get(name) for holder in holders for name in ("model", "model_name"))
         return tuple(sorted({name for name in named if isinstance(name, str) and name}))
 
@@ -126,40 +130,43 @@ def tell_queries_apart(
     If no property fits, all calls belong to one query. A notice names ids that may tell queries apart.
     """
     if not calls:
-        return lambda one: Key(())
-    given = [source.query_path] if source.query_path else []
-    for name in given if source.query_path.startswith("/") else (*given, *_QUERY_IDS):
+        return lambda event: Key(())
+    paths = [source.query_path] if source.query_path else []
+    for name in paths if source.query_path.startswith("/") else (*paths, *_QUERY_IDS):
         find_id = partial(_find_id, name=name)
         if all(map(find_id, calls)):
             source.summary.ids_from = source.summary.ids_from or name
             if not source.query_path:
                 _report_other_ids(calls, find_id, source)
             # Lists whose records each have a list of calls and are not parts of a query.
-            records = [(one, key.place) for one in calls if (key := find_id(one)) and has_list(one, key.place)]
-            whole = {place[:-1] for one, place in records if not is_part(dict(one.holders)[place])}
+            records = [(event, key.place) for event in calls if (key := find_id(event)) and has_list(event, key.place)]
+            whole = {place[:-1] for event, place in records if not is_part(dict(event.holders)[place])}
             return partial(_find_run, find=find_id, whole=whole, of_runs=all(map(_find_trial, calls)))
-    if all((key := _find_by_question(one)) and not has_list(one, key.place) for one in calls):
+
+    if all((key := _find_by_question(event)) and not has_list(event, key.place) for event in calls):
         return partial(_find_run, find=_find_by_question, whole=set(), of_runs=all(map(_find_trial, calls)))
     keyed = _find_keyed_records(calls)
     if not keyed.places and (level := _find_level(calls)):
-        return lambda one: (
-            Key(one.place[:level], one.place[:level], None, _find_trial(one)) if _is_below(one, level) else None
+        return lambda event: (
+            Key(event.place[:level], event.place[:level], None, _find_trial(event)) if _is_below(event, level) else None
         )
+
     if not keyed.places and not source.query_path:
         for name in PART_IDS:
             find_id = partial(_find_id, name=name)
             if _have_questions(calls, find_id, name, value):
                 source.summary.ids_from = source.summary.ids_from or name
                 return find_id
-        _report_other_ids(calls, lambda one: Key(()), source)
+        _report_other_ids(calls, lambda event: Key(()), source)
     for name in () if keyed.places else map("metadata.{}".format, _QUERY_IDS):
-        keys = [_find_id(one, name) for one in calls]
+        keys = [_find_id(event, name) for event in calls]
         if all(keys) and len({key.query for key in keys if key}) > 1:
             source.summary.ids_from = source.summary.ids_from or name
             return partial(_find_id, name=name)
+
     if keyed.doubtful and not source.query_path:
-        shown = ", ".join([*(repr(key[:40]) for key in keyed.doubtful[:3]), *["..."][: len(keyed.doubtful) > 3]])
-        source.summary.count("doubtful_keys", f"{shown} in {format_place(locate(keyed.place))}")
+        examples = ", ".join([*(repr(key[:40]) for key in keyed.doubtful[:3]), *["..."][: len(keyed.doubtful) > 3]])
+        source.summary.count("doubtful_keys", f"{examples} in {format_place(locate(keyed.place))}")
     return partial(_find_by_key, places=keyed.places)
 
 
@@ -169,7 +176,8 @@ def _have_questions(calls: list[Found], find_id: Callable[[Found], Key | None], 
     ids = {key.query_id for key in keys}
     if len(keys) < len(calls) or len(ids) < 2:
         return False
-    call_places = {one.place for one in calls}
+
+    call_places = {call_event.place for call_event in calls}
     questions: dict[str | None, str] = {}
     for list_place in {key.place[:-1] for key in keys if key.place}:
         members = _follow(value, list_place)
@@ -177,6 +185,7 @@ def _have_questions(calls: list[Found], find_id: Callable[[Found], Key | None], 
             event_id = id_or_none(follow_path(event, name))
             if event_id in ids and (*list_place, index) not in call_places and not is_part(event):
                 questions.setdefault(event_id, _find_event_question(event))
+
     return questions.keys() == ids and all(questions.values()) and len(set(questions.values())) == len(ids)
 
 
@@ -188,7 +197,7 @@ def _report_other_ids(calls: list[Found], find_key: Callable[[Found], Key | None
     for name in PART_IDS:
         of_query = _find_query_of_several(calls, find_key, name)
         are_ids_of_calls = max(map(len, of_query.values()), default=0) < 2 and not any(
-            len(one.ids) > 1 for one in calls
+            len(event.ids) > 1 for event in calls
         )
         if of_query and (name.startswith("trace") or not are_ids_of_calls):
             source.summary.count("other_ids", name)
@@ -203,16 +212,17 @@ def _find_query_of_several(
     Return an empty dict if there is no such query, if a call lacks the field, or if a field names the runs of the query.
     """
     by_query: dict[Any, dict[str, set[Place]]] = {}
-    for one in calls:
-        key, other = find_key(one), _find_id(one, name)
-        if key is None or other is None or other.query_id is None or _find_trial(one) is not None:
+    for event in calls:
+        key = find_key(event)
+        other_key = _find_id(event, name)
+        if key is None or other_key is None or other_key.query_id is None or _find_trial(event) is not None:
             return {}
-        by_query.setdefault(key.query, {}).setdefault(other.query_id, set()).add(other.place)
+        by_query.setdefault(key.query, {}).setdefault(other_key.query_id, set()).add(other_key.place)
     return next((places for places in by_query.values() if len(places) > 1), {})
 
 
 def gather_queries(
-    found: list[Found], find_key: Callable[[Found], Key | None], value: Any, repeated: Collection[Place]
+    events: list[Found], find_key: Callable[[Found], Key | None], value: Any, repeated: Collection[Place]
 ) -> list[FoundQuery]:
     """Group calls by query. A record without calls is a query too, if records in the same list or object have calls.
 
@@ -220,20 +230,25 @@ def gather_queries(
     """
     groups: dict[Any, FoundQuery] = {}
     records: dict[Place, Any] = {}
-    for one in found:
-        key = find_key(one)
+    for call_event in events:
+        key = find_key(call_event)
         if key is None and len(groups) == 1:
-            next(iter(groups.values())).members.append(one)
+            next(iter(groups.values())).members.append(call_event)
         elif key is not None:
             if key.place not in records:
-                records[key.place] = dict(one.holders).get(key.place) or _follow(value, key.place)
+                records[key.place] = dict(call_event.holders).get(key.place) or _follow(value, key.place)
             record = records[key.place]
             group = groups.setdefault(key.query, FoundQuery(key, record))
-            group.members.append(one)
+            group.members.append(call_event)
             group.asked.append(find_question(record, ASKED))
+
     for list_place in {place[:-1]: None for place in records if place}:
-        beside = _follow(value, list_place)
-        members = beside.items() if isinstance(beside, dict) else enumerate(beside if isinstance(beside, list) else ())
+        neighbours = _follow(value, list_place)
+        members: Iterable[tuple[Any, Any]] = ()
+        if isinstance(neighbours, dict):
+            members = neighbours.items()
+        elif isinstance(neighbours, list):
+            members = enumerate(neighbours)
         for index, record in members:
             place = (*list_place, index)
             if place in records or place in repeated or not isinstance(record, (dict, list)):
@@ -241,70 +256,76 @@ def gather_queries(
             key = find_key(Found((*place, ""), ((place, record),) if isinstance(record, dict) else ()))
             if key is None:
                 continue
-            if key.query_id == index or (isinstance(beside, list) and find_question(record)):
+            if key.query_id == index or (isinstance(neighbours, list) and find_question(record)):
                 groups.setdefault(key.query, FoundQuery(key, record))
             if key.query in groups and isinstance(record, dict):
                 groups[key.query].events.append(record)
+
     if isinstance(value, list) and len(groups) == 1:
         group = next(iter(groups.values()))
         group.events += [event for event in objects_in(value) if find_question(event, ASKED)]
     return sorted(groups.values(), key=lambda group: [str(key).zfill(9) for key in group.key.place])
 
 
-def find_own_id(one: Found) -> str | None:
+def find_own_id(event: Found) -> str | None:
     """Return the first id of a query or conversation in the objects around a call or text."""
-    return next((key.query_id for name in _QUERY_IDS if (key := _find_id(one, name)) is not None), None)
+    return next((key.query_id for name in _QUERY_IDS if (key := _find_id(event, name)) is not None), None)
 
 
-def _find_id(one: Found, name: str) -> Key | None:
-    for place, holder in reversed(one.holders):
+def _find_id(event: Found, name: str) -> Key | None:
+    for place, holder in reversed(event.holders):
         if (query_id := id_or_none(follow_path(holder, name))) is not None:
             return Key(place, query_id, query_id)
     return None
 
 
-def _find_by_question(one: Found) -> Key | None:
-    place, holder = next(((place, holder) for place, holder in one.holders if find_question(holder)), ((), None))
-    asked = find_question(holder, ASKED)
-    return Key(place, asked) if asked else None
+def _find_by_question(event: Found) -> Key | None:
+    place, holder = next(((place, holder) for place, holder in event.holders if find_question(holder)), ((), None))
+    question = find_question(holder, ASKED)
+    return Key(place, question) if question else None
 
 
-def _is_below(one: Found, level: int) -> bool:
-    return len(one.place) + bool(one.traces) > level
+def _is_below(event: Found, level: int) -> bool:
+    return len(event.place) + bool(event.traces) > level
 
 
-def _find_by_key(one: Found, places: Collection[Place]) -> Key | None:
+def _find_by_key(event: Found, places: Collection[Place]) -> Key | None:
     """Return the key of the record in `places` that holds the call, or None. If `places` is empty, all calls get one key."""
-    place = one.place[: len(next(iter(places), ()))]
-    return Key(place, place, str(place[-1])) if place in places else None if places else Key(())
-
-
-def _find_run(one: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
-    if (key := find(one)) is None:
+    place = event.place[: len(next(iter(places), ()))]
+    if place in places:
+        return Key(place, place, str(place[-1]))
+    if places:
         return None
-    is_whole = key.place[:-1] in whole and not is_part(dict(one.holders)[key.place])
-    trial = _find_trial(one) if of_runs else None
+    return Key(())
+
+
+def _find_run(event: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
+    if (key := find(event)) is None:
+        return None
+    is_whole = key.place[:-1] in whole and not is_part(dict(event.holders)[key.place])
+    trial = _find_trial(event) if of_runs else None
     return key._replace(query=(key.query, trial, key.place if is_whole else None), trial=trial)
 
 
-def _find_trial(one: Found) -> str | None:
+def _find_trial(event: Found) -> str | None:
     values = (
-        find_id(holder, OF_RUNS if place == one.place or is_part(holder) else REPEATS)
-        for place, holder in reversed(one.holders)
+        find_id(holder, OF_RUNS if place == event.place or is_part(holder) else REPEATS)
+        for place, holder in reversed(event.holders)
     )
     return next(filter(None, values), None)
 
 
 def _find_level(calls: list[Found]) -> int:
     """Return the depth at which lists hold one record per query, or 0 if all calls belong to one query."""
-    levels = range(1, min(len(one.place) for one in calls) + 1)
-    lists = [level for level in levels if all(isinstance(one.place[level - 1], int) for one in calls)]
-    held = [(one, level, dict(one.holders).get(one.place[:level], {})) for level in lists for one in calls]
-    unasked = {level for one, level, record in held if not (_is_below(one, level) and find_question(record))}
+    levels = range(1, min(len(event.place) for event in calls) + 1)
+    lists = [level for level in levels if all(isinstance(event.place[level - 1], int) for event in calls)]
+    held = [(event, level, dict(event.holders).get(event.place[:level], {})) for level in lists for event in calls]
+    unasked = {level for event, level, record in held if not (_is_below(event, level) and find_question(record))}
     of_steps = {
         level
-        for one, level, record in held
-        if not one.traces and not (has_list(one, one.place[:level]) and _OF_STEPS.isdisjoint(map(str.lower, record)))
+        for event, level, record in held
+        if not event.traces
+        and not (has_list(event, event.place[:level]) and _OF_STEPS.isdisjoint(map(str.lower, record)))
     }
     return next((level for without in (unasked, of_steps) for level in lists if level not in without), 0)
 
@@ -333,14 +354,14 @@ def _find_keyed_records(calls: list[Found]) -> _KeyedRecords:
     """
     doubt, is_asked = _KeyedRecords(), False
     for place, held in calls[0].holders:
-        holds_all = all(one.place[: len(place)] == place != one.place for one in calls)
+        holds_all = all(event.place[: len(place)] == place != event.place for event in calls)
         if not holds_all or find_question(held, ASKED):
             break
         is_asked = is_asked or find_question(held) != ""
-        found = _judge_records(held, place, calls, is_asked=is_asked)
-        if found.places:
-            return found
-        doubt = found if found.doubtful else doubt
+        records = _judge_records(held, place, calls, is_asked=is_asked)
+        if records.places:
+            return records
+        doubt = records if records.doubtful else doubt
     return doubt
 
 
@@ -349,34 +370,38 @@ def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is
 
     If `is_asked` is true, the object or an outer object has a question. All values may belong to this one question.
     """
-    searching = {str(one.place[len(place)]): None for one in calls}
-    alike = _select_alike(held, searching)
+    searching_keys = {str(event.place[len(place)]): None for event in calls}
+    alike = _select_alike(held, searching_keys)
     ids = _select_ids(key for key, value in held.items() if isinstance(value, (dict, list)))
     if max(len(alike), len(ids)) < 2 or _are_groups(alike.values()):
         return _KeyedRecords()
+
     openings = {key: next(filter(None, map(find_opening, _lists_of(value))), "") for key, value in alike.items()}
     questions = {key: text for key, value in alike.items() if (text := find_question(value, ASKED) or openings[key])}
-    differ = searching.keys() <= questions.keys() and 1 < len(questions) == len(set(questions.values()))
-    are_several = len(searching) > 1
-    are_named = searching.keys() <= ids and len(ids) > 1
-    have_lists = all(has_list(one, one.place[: len(place) + 1]) for one in calls)
-    asked = [text for key in ids if (text := find_question(held[key], ASKED))]
-    are_runs = len(asked) > 1 and len(set(asked)) == 1
-    are_parts = _are_parts(alike, {*searching, *questions})
+    differ = searching_keys.keys() <= questions.keys() and 1 < len(questions) == len(set(questions.values()))
+    are_several = len(searching_keys) > 1
+    are_named = searching_keys.keys() <= ids and len(ids) > 1
+    have_lists = all(has_list(event, event.place[: len(place) + 1]) for event in calls)
+    questions_of_ids = [text for key in ids if (text := find_question(held[key], ASKED))]
+    are_runs = len(questions_of_ids) > 1 and len(set(questions_of_ids)) == 1
+    are_parts = _are_parts(alike, {*searching_keys, *questions})
     if not (are_parts or is_asked):
         if are_named and have_lists and not are_runs:
             return _KeyedRecords(frozenset((*place, key) for key in ids), place)
         if differ and are_several:
             return _KeyedRecords(frozenset((*place, key) for key in questions), place)
+
     are_objects = any(isinstance(value, dict) for value in alike.values())
-    are_numbered = all(re.search(r"\d", key) for key in searching)
+    are_numbered = all(re.search(r"\d", key) for key in searching_keys)
     are_like_records = are_several and have_lists and (are_objects or are_numbered)
     is_doubtful = differ and are_several if are_parts else are_named or differ or are_like_records
-    return _KeyedRecords(frozenset(), place, tuple(alike)) if is_doubtful else _KeyedRecords()
+    if is_doubtful:
+        return _KeyedRecords(frozenset(), place, tuple(alike))
+    return _KeyedRecords()
 
 
-def _select_alike(held: dict[str, Any], searching: Collection[str]) -> dict[str, Any]:
-    values: list[Any] = [held.get(key) for key in searching]
+def _select_alike(held: dict[str, Any], searching_keys: Collection[str]) -> dict[str, Any]:
+    values: list[Any] = [held.get(key) for key in searching_keys]
     if all(isinstance(value, list) for value in values):
         return {key: value for key, value in held.items() if isinstance(value, list)}
     if not all(isinstance(value, dict) for value in values):
@@ -432,8 +457,8 @@ def _find_event_question(event: dict[str, Any]) -> str:
     return find_question(event) or find_question(event.get("inputs")) or find_question(event.get("data"))
 
 
-def has_list(one: Found, place: Place) -> bool:
-    return bool(one.traces) or any(isinstance(key, int) for key in one.place[len(place) :])
+def has_list(event: Found, place: Place) -> bool:
+    return bool(event.traces) or any(isinstance(key, int) for key in event.place[len(place) :])
 
 
 def is_part(record: Any) -> bool:

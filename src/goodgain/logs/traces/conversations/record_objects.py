@@ -101,7 +101,9 @@ def text_or_none(value: Any) -> str | None:
 
 def get_either(record: dict[str, Any], camel: str) -> Any:
     """Return the value of the key `camel`, else of the same key in snake_case. Return None if both are missing."""
-    return record[camel] if camel in record else record.get(snake_case(camel))
+    if camel in record:
+        return record[camel]
+    return record.get(snake_case(camel))
 
 
 def find_query_id(metadata: Any, at: str) -> str | None:

@@ -7,33 +7,34 @@ from goodgain.logs.traces.conversations.calls_by_shape import Found, Place
 from goodgain.logs.traces.model import UNANSWERED, Trace
 
 
-def find_repeated(found: list[Found], find_id: Callable[[Found], str | None]) -> set[int]:
+def find_repeated(events: list[Found], find_id: Callable[[Found], str | None]) -> set[int]:
     """Return the positions of messages in lists that the next list of the same query repeats from its first message on.
 
     `find_id` returns the query id around a message, or None. Without an id, only a longer list repeats another.
     """
     repeated: set[int] = set()
-    for has_id, histories in _find_histories(found, find_id):
+    for has_id, histories in _find_histories(events, find_id):
         last = histories[0]
         for history in histories[1:]:
             shorter, longer = (last, history) if len(last) <= len(history) else (history, last)
             is_longer = len(shorter) < len(longer)
-            repeats = _begins_with([found[index] for index in longer], [found[index] for index in shorter])
+            repeats = _begins_with([events[index] for index in longer], [events[index] for index in shorter])
             if repeats and (is_longer or has_id):
                 repeated.update(shorter)
                 last = longer
             else:
                 last = history
+
     return repeated
 
 
 def _find_histories(
-    found: list[Found], find_id: Callable[[Found], str | None]
+    events: list[Found], find_id: Callable[[Found], str | None]
 ) -> Iterator[tuple[bool, list[list[int]]]]:
     """Yield the positions of the members of lists with a text of the user, by query and key. Say whether the query has an id."""
-    lists = {event.place[:-1] for event in found if event.text}
+    lists = {event.place[:-1] for event in events if event.text}
     members: dict[Place, list[int]] = {}
-    for index, event in enumerate(found):
+    for index, event in enumerate(events):
         prefixes = (event.place[:depth] for depth in range(1, len(event.place) + 1))
         place = event.place if event.traces else next((prefix for prefix in prefixes if prefix in lists), None)
         if place is not None:
@@ -42,7 +43,7 @@ def _find_histories(
     together: dict[Any, list[list[int]]] = {}
     for place, indices in members.items():
         form = tuple(0 if isinstance(step, int) else step for step in place)
-        together.setdefault((find_id(found[indices[0]]), form), []).append(indices)
+        together.setdefault((find_id(events[indices[0]]), form), []).append(indices)
     for (query_id, _), histories in together.items():
         yield query_id is not None, histories
 

@@ -56,11 +56,15 @@ def _find_parents(members: list[Any]) -> dict[int, int]:
             parents[index] = positions[parent]
         if own_id is not None:
             positions[own_id] = index
+
     return parents
 
 
 def _find_id(member: dict[str, Any], keys: dict[str, str], names: tuple[str, ...]) -> str | None:
-    return next((found for name in names if name in keys and (found := id_or_none(member[keys[name]]))), None)
+    return next(
+        (name_of_message for name in names if name in keys and (name_of_message := id_or_none(member[keys[name]]))),
+        None,
+    )
 
 
 def _is_spoken(member: dict[str, Any]) -> bool:

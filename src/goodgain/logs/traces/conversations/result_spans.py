@@ -94,7 +94,8 @@ def read_searching_span(source: Source, span: Span, remedy: str, *, has_others: 
     An agent's span is not a search. Nor is any if the trace has spans of tools or retrievers that search.
     """
     call = read_tool(span, remedy)
-    call.output, call.spare = span.attributes.get(RESULT_LIST), UNANSWERED
+    call.output = span.attributes.get(RESULT_LIST)
+    call.spare = UNANSWERED
     if source.is_search(call.tool) and (has_others or span.kind == "AGENT"):
         call.is_search = False
     return call
@@ -112,11 +113,11 @@ def _read_results(call: ToolCall) -> tuple[Result, ...]:
     for output in (call.output, call.spare):
         if output is not UNANSWERED:
             try:
-                found = read_output(output, call.at).results
+                results = read_output(output, call.at).results
             except InputError:
                 continue
-            if found:
-                return found
+            if results:
+                return results
     return ()
 
 

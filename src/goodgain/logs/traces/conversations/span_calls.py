@@ -24,23 +24,27 @@ def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str
     - A tool that runs an agent does not count instead of the retrievers of this agent.
     - No tool counts instead of a retriever that the caller names in `tools=`.
     """
-    with_model = {id(one) for span in spans if span.kind in ("LLM", "AGENT") for one in iterate_ancestors(span, by_id)}
+    with_model = {
+        id(ancestor) for span in spans if span.kind in ("LLM", "AGENT") for ancestor in iterate_ancestors(span, by_id)
+    }
     given_way: dict[int, Span | None] = {}
     holders: set[int] = set()
+
     for span in spans:
         if span.kind != "RETRIEVER":
             continue
         above = list(iterate_ancestors(span, by_id))
-        given_way |= {id(one): None for one in above if one.kind == "TOOL"}
+        given_way |= {id(ancestor): None for ancestor in above if ancestor.kind == "TOOL"}
         if source.is_search.find(read_retrieval(span, "").tool) is not None:
             continue
-        agent = next((place for place, one in enumerate(above) if one.kind == "AGENT"), len(above))
-        tools = [one for one in above[:agent] if one.kind == "TOOL"]
-        for tool in [*(one for one in reversed(tools) if id(one) not in with_model), *tools[:1]]:
+        agent = next((place for place, ancestor in enumerate(above) if ancestor.kind == "AGENT"), len(above))
+        tools = [ancestor for ancestor in above[:agent] if ancestor.kind == "TOOL"]
+        for tool in [*(ancestor for ancestor in reversed(tools) if id(ancestor) not in with_model), *tools[:1]]:
             if id(tool) in holders or _has_own_list(source, tool, has_model=id(tool) in with_model):
                 holders.add(id(tool))
                 given_way[id(span)] = tool
                 break
+
     return {key: tool for key, tool in given_way.items() if key not in holders}
 
 
@@ -57,13 +61,15 @@ def _has_own_list(source: Source, tool: Span, *, has_model: bool) -> bool:
     if not source.is_search(call.tool):
         may_search = source.is_search.rule is not None and not has_model and not is_text
         return may_search and source.is_search.find(call.tool) is None and looks_like_results(call.output, call.at)
+
     try:
-        found = read_output(call.output, call.at)
+        outcome = read_output(call.output, call.at)
     except InputError:
         return False
-    named = all(one.doc_id or one.url or one.title for one in found.results)
-    is_list = named or (len(found.results) > 1 and not is_text)
-    return found.status == "empty" or (found.status == "ok" and is_list)
+
+    named = all(result.doc_id or result.url or result.title for result in outcome.results)
+    is_list = named or (len(outcome.results) > 1 and not is_text)
+    return outcome.status == "empty" or (outcome.status == "ok" and is_list)
 
 
 def name_in_summary(span: Span, above: Span | None) -> ToolCall:
@@ -89,10 +95,10 @@ class StepFinder:
         self._running: dict[tuple[str, str | None], tuple[int, int]] = {}
 
     def add_model(self, span: Span, index: int) -> None:
-        made = span.attributes[CALLS]
+        calls = span.attributes[CALLS]
         self._ends[index] = span.end
-        self._by_call |= dict.fromkeys(made, index)
-        self._names = {as_word(call["name"]) for call in made.values()}
+        self._by_call |= dict.fromkeys(calls, index)
+        self._names = {as_word(call["name"]) for call in calls.values()}
 
     def find(self, span: Span, latest: int) -> int:
         end, running = self._running.get((span.trace_id, span.parent_id), (0, latest))
@@ -107,28 +113,33 @@ class StepFinder:
 def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
     """Return whether an outer span records the same call: an agent's tool may call a tool of the same name on an MCP server."""
     if span.kind == "RETRIEVER":  # the agent saw the list of the outer retriever
-        return any(one.kind == "RETRIEVER" and read_retrieval(one, "").answered for one in above)
+        return any(ancestor.kind == "RETRIEVER" and read_retrieval(ancestor, "").answered for ancestor in above)
     name = find_tool_name(span)
-    return any(one.kind == "TOOL" and find_tool_name(one) == name and read_tool(one, "").answered for one in above)
+    return any(
+        ancestor.kind == "TOOL" and find_tool_name(ancestor) == name and read_tool(ancestor, "").answered
+        for ancestor in above
+    )
 
 
 def read_retrieval(span: Span, remedy: str) -> ToolCall:
     documents = read_documents(span, "retrieval.documents") or read_documents(span, "gen_ai.retrieval.documents")
     name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
     query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
-    found, spare = mark_unanswered(span.get("output.value")), mark_unanswered(None)
+    output = mark_unanswered(span.get("output.value"))
+    spare = mark_unanswered(None)
     if documents or span.get("retrieval.documents") == [] or span.get("gen_ai.retrieval.documents") in ([], "[]"):
-        value = parse_if_json(found)
+        value = parse_if_json(output)
         wholes = objects_in(value.get("documents") if isinstance(value, dict) else value)
         if len(wholes) == len(documents) and any(document.get("id") is None for document in documents):
             documents = [  # LangChain writes ids only in the span's output
                 {**{key: member for key, member in whole.items() if member is not None}, **document}
                 for document, whole in zip(documents, wholes, strict=True)
             ]
-        found, spare = documents, found
+        output, spare = documents, output
+
     failed = span.failed and not documents
     remedy = span.attributes.get(REMEDY, remedy)
-    return ToolCall(str(name), span.at, span.span_id, query, found, spare, failed, is_search=True, remedy=remedy)
+    return ToolCall(str(name), span.at, span.span_id, query, output, spare, failed, is_search=True, remedy=remedy)
 
 
 def read_reranking(span: Span) -> ToolCall:
@@ -154,13 +165,14 @@ def find_tool_name(span: Span) -> Any:
 
 def read_tool(span: Span, remedy: str) -> ToolCall:
     outputs = (span.get(name) for name in ("output.value", "gen_ai.tool.call.result", "gen_ai.output", "tool_response"))
-    output = next((one for one in outputs if one is not None), None)
+    output = next((candidate for candidate in outputs if candidate is not None), None)
     value = object_or_empty(parse_if_json(output))
     body = object_or_empty(value.get("data", value.get("kwargs", value)))
     message = body if {"content", "tool_call_id"} <= body.keys() else {}
-    content, artifact = message.get("content"), message.get("artifact")
-    found = mark_unanswered(output if content is None else content)
-    first, spare = (found, UNANSWERED) if artifact is None else (artifact, found)
+    content = message.get("content")
+    artifact = message.get("artifact")
+    output_of_tool = mark_unanswered(output if content is None else content)
+    first, spare = (output_of_tool, UNANSWERED) if artifact is None else (artifact, output_of_tool)
     inputs = (
         span.get(name) for name in ("input.value", "gen_ai.tool.call.arguments", "gen_ai.tool.args", "tool_arguments")
     )

@@ -75,8 +75,8 @@ def translate(attributes: Attributes, name: str, is_search: ToolPredicate) -> st
             metadata = {key.removeprefix(start): attributes[key] for key in held}
             _add(attributes, "metadata", metadata or None)
             _add(attributes, "session.id", find_id(metadata, SESSIONS))
-            for ours, theirs in copies.items():
-                _add(attributes, ours, decode(attributes.get(theirs)))
+            for ours, vendor_name in copies.items():
+                _add(attributes, ours, decode(attributes.get(vendor_name)))
             return read(attributes, name, is_search)
     return ""
 
@@ -93,13 +93,13 @@ def collect_objects(attributes: Attributes, name: str) -> list[Attributes]:
     """Return the objects in a list attribute, with dotted keys. The list is flat (`name.0.x`, `name.1.x` ...) or nested."""
     if isinstance(nested := attributes.get(name), list):
         return list(map(_flatten, objects_in(nested)))
-    found: dict[int, Attributes] = {}
+    objects: dict[int, Attributes] = {}
     for key, value in attributes.items():
-        prefix, _, rest = key.removeprefix("attributes.").partition(f"{name}.")
-        index, _, field = rest.partition(".")
+        prefix, _, path = key.removeprefix("attributes.").partition(f"{name}.")
+        index, _, field = path.partition(".")
         if not prefix and _INDEX.fullmatch(index) and field:
-            found.setdefault(int(index), {})[field] = value
-    return [found[index] for index in sorted(found)]
+            objects.setdefault(int(index), {})[field] = value
+    return [objects[index] for index in sorted(objects)]
 
 
 def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> Attributes:
@@ -128,9 +128,9 @@ def _read_vercel(attributes: Attributes, name: str, _: ToolPredicate) -> str:
     if operation.endswith((".doGenerate", ".doStream")):
         calls = decode(attributes.get("ai.response.toolCalls"))
         parts = [
-            {"type": "tool_call", "id": one.get("toolCallId"), "name": one.get("toolName"),
-             "arguments": one.get("input", one.get("args"))}
-            for one in objects_in(calls)
+            {"type": "tool_call", "id": call.get("toolCallId"), "name": call.get("toolName"),
+             "arguments": call.get("input", call.get("args"))}
+            for call in objects_in(calls)
         ]  # fmt: skip
         _add(attributes, "gen_ai.output.messages", [{"role": "assistant", "parts": parts}] if parts else None)
         _add(attributes, "gen_ai.input.messages", attributes.get("ai.prompt.messages"))
@@ -141,7 +141,8 @@ def _read_vercel(attributes: Attributes, name: str, _: ToolPredicate) -> str:
 
 
 def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
-    given, output = decode(attributes.get("traceloop.entity.input")), decode(attributes.get("traceloop.entity.output"))
+    given = decode(attributes.get("traceloop.entity.input"))
+    output = decode(attributes.get("traceloop.entity.output"))
     if isinstance(output, dict) and {"output", "kwargs"} == output.keys():
         output = output["output"]  # LangChain's tools; decorated functions write the value itself
     elif isinstance(output, dict) and {"documents", "count"} == output.keys():
@@ -153,11 +154,15 @@ def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
     return _TRACELOOP_KINDS.get(str(attributes.get("traceloop.span.kind")), "")
 
 
-def read_kind(given: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
+def read_kind(value: Any, kinds: dict[str, str], name: str, is_search: ToolPredicate) -> str:
     """Convert the type of a span to a kind, such as TOOL. If the type is generic, the span's name decides."""
-    kind = given.upper() if isinstance(given, str) else ""
-    found = kinds.get(kind, kind)
-    return found if found != BY_ITS_NAME else "TOOL" if is_search(name) else "CHAIN"
+    kind = value.upper() if isinstance(value, str) else ""
+    name_of_kind = kinds.get(kind, kind)
+    if name_of_kind != BY_ITS_NAME:
+        return name_of_kind
+    if is_search(name):
+        return "TOOL"
+    return "CHAIN"
 
 
 def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
@@ -166,15 +171,21 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
     entities = collect_objects(attributes, "entity")
     first = entities[0] if entities else {}
     if span_type == "custom":  # a function that the user chose: the name decides
-        kind, first = "TOOL" if is_search(name) else "", {}
+        kind = "TOOL" if is_search(name) else ""
+        first = {}
     elif kind is None:
         return span_type.upper() if "monocle_apptrace.version" in attributes else ""
     elif kind == "RETRIEVER" and str(first.get("type")).startswith("model.embedding"):
         return "EMBEDDING"
-    given = attributes.get("data.input.input")
+
+    logged = attributes.get("data.input.input")
     if kind == "LLM":
-        said = map(decode, given if isinstance(given, list) else [given])  # each {role: text}, or the text of the user
-        pairs = [next(iter(one.items())) if isinstance(one, dict) and len(one) == 1 else ("user", one) for one in said]
+        messages = map(
+            decode, logged if isinstance(logged, list) else [logged]
+        )  # each {role: text}, or the text of the user
+        pairs = [
+            next(iter(one.items())) if isinstance(one, dict) and len(one) == 1 else ("user", one) for one in messages
+        ]
         _add(attributes, "gen_ai.input.messages", [{"role": role, "content": content} for role, content in pairs])
         called = [one.get("name") for one in entities if str(one.get("type")).startswith("tool.")]
         parts = [{"type": "tool_call", "name": one} for one in called]
@@ -182,9 +193,10 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
         for ours, theirs in (("input", "prompt"), ("output", "completion")):
             _add(attributes, f"gen_ai.usage.{ours}_tokens", attributes.get(f"metadata.{theirs}_tokens"))
         return kind
+
     if kind in ("TOOL", "RETRIEVER"):
         _add(attributes, "tool.name", first.get("name"))
-        _add(attributes, "input.value", decode(given[0] if isinstance(given, list) and len(given) == 1 else given))
+        _add(attributes, "input.value", decode(logged[0] if isinstance(logged, list) and len(logged) == 1 else logged))
         output = attributes.get("data.output.response", attributes.get("data.output.output"))
         if kind == "RETRIEVER":
             output = decode(output)

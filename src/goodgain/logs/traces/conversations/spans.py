@@ -95,10 +95,11 @@ def read_spans(source: Source, value: Any, at: str, depth: int = _MAX_DEPTH) -> 
         for index, member in enumerate(value):
             yield from read_spans(source, member, f"{at}/{index}", depth - 1)
         return
+
     record = expect_object(value, at)
     if (resources := next((key for key in ("resourceSpans", "resource_spans") if key in record), None)) is not None:
         for resource, resource_at in walk_objects(record[resources], f"{at}/{resources}"):
-            if (scopes := next((one for one in _SCOPES if one in resource), None)) is None:
+            if (scopes := next((name for name in _SCOPES if name in resource), None)) is None:
                 raise unexpected_value(f"{resource_at}/scopeSpans", "a list of scopes with spans", None)
             for scope, scope_at in walk_objects(resource[scopes], f"{resource_at}/{scopes}"):
                 for span, span_at in walk_objects(scope.get("spans"), f"{scope_at}/spans"):
@@ -137,16 +138,19 @@ def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> S
     parent = _get_first(raw, "parent_id", "parentSpanId", "parent_span_id", "parentId", "parent")
     if isinstance(parent, dict):  # its context
         parent = parent.get("span_id")
+
     attributes = raw.get("attributes")
     if isinstance(attributes, list) or (otlp and attributes is None):
         attributes = _read_otlp_attributes(attributes, f"{at}/attributes", _MAX_DEPTH)
     elif attributes is None:
         attributes = {key: value for key, value in raw.items() if key.startswith("attributes.")} or None
+
     if isinstance(attributes, dict) and "span.type" in attributes:  # Monocle keeps inputs and outputs in events
         attributes = {**_read_events(raw.get("events"), f"{at}/events"), **attributes}
     start = _get_first(raw, "startTimeUnixNano", "start_time", "start_time_unix_nano", "startTime")
     end = _get_first(raw, "endTimeUnixNano", "end_time", "end_time_unix_nano", "endTime")
-    name, status = _get_first(raw, "name", "span_name"), _get_first(raw, "status", "status_code")
+    name = _get_first(raw, "name", "span_name")
+    status = _get_first(raw, "status", "status_code")
     code = status.get("status_code", status.get("code")) if isinstance(status, dict) else status
     span = Span(
         _read_id(_get_first(ids, "trace_id", "traceId", "context.trace_id"), f"{at}/trace_id"),
@@ -158,9 +162,11 @@ def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> S
     )  # fmt: skip
     if span.parent_id is None:
         span.attributes[OUTCOMES] = find_outcomes(raw)
+
     span.kind = _read_kind(source, span, raw)
     if span.kind in KNOWN_KINDS:
         return span
+
     if span.kind.removeprefix("SPANKIND.").removeprefix("SPAN_KIND_") not in _EMPTY_KINDS:
         span.unknown = f"span of kind {span.kind!r}"
     elif (attribute := next(filter(_SEARCH_ATTRIBUTES.match, span.attributes), None)) is not None:
@@ -211,31 +217,31 @@ def read_nanoseconds(value: Any, at: str) -> int:
 
 def _read_events(events: Any, at: str) -> Attributes:
     """Return the attributes of a span's events under the names `<event>.<attribute>`, such as `data.input.input`."""
-    found: Attributes = {}
+    attributes_of_events: Attributes = {}
     for index, event in enumerate(objects_in(events)):
         attributes = event.get("attributes")
         if isinstance(attributes, list):
             attributes = _read_otlp_attributes(attributes, f"{at}/{index}/attributes", _MAX_DEPTH)
         if isinstance(attributes, dict):
-            found |= {f"{event.get('name')}.{key}": value for key, value in attributes.items()}
-    return found
+            attributes_of_events |= {f"{event.get('name')}.{key}": value for key, value in attributes.items()}
+    return attributes_of_events
 
 
 def _read_otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:
-    found: Attributes = {}
+    attributes: Attributes = {}
     for pair, pair_at in walk_objects(pairs, at):
         key = expect_text(pair.get("key"), f"{pair_at}/key")
         if "value" not in pair:
             raise unexpected_value(pair_at, "an attribute with a value", pair)
-        found[key] = _read_otlp_value(pair["value"], f"{pair_at}/value", depth)
-    return found
+        attributes[key] = _read_otlp_value(pair["value"], f"{pair_at}/value", depth)
+    return attributes
 
 
 def _read_otlp_value(value: Any, at: str, depth: int) -> Any:
     if value is None or not depth:
         return None
-    found: tuple[str, Any] = next(iter(expect_object(value, at).items()), ("stringValue", None))
-    kind, held = found
+    pair: tuple[str, Any] = next(iter(expect_object(value, at).items()), ("stringValue", None))
+    kind, held = pair
     name = kind.replace("_value", "Value")
     if name in ("stringValue", "boolValue", "doubleValue"):
         return held
@@ -244,7 +250,8 @@ def _read_otlp_value(value: Any, at: str, depth: int) -> Any:
         return int(held) if is_number else held
     if name not in ("arrayValue", "kvlistValue"):
         raise unexpected_value(at, "a value of OTLP (stringValue, intValue ...)", value)
+
     values, at = expect_object(held, f"{at}/{kind}").get("values"), f"{at}/{kind}/values"
     if name == "kvlistValue":
         return _read_otlp_attributes(values, at, depth - 1)
-    return [_read_otlp_value(one, at, depth - 1) for one in expect_list(values, at)]
+    return [_read_otlp_value(member, at, depth - 1) for member in expect_list(values, at)]

@@ -147,22 +147,27 @@ class Conversation:
             self._written = next(filter(self.source.is_search, called), None)
         if not self.source.uses:
             return
+
         if not self._turns:
             self._turns.append(Turn())
         turn = self._turns[-1]
         if content is None:
-            turn.answer, turn.cited = None, []
+            turn.answer = None
+            turn.cited = []
             return
-        said: list[str] = [content] if isinstance(content, str) else []
+
+        texts: list[str] = [content] if isinstance(content, str) else []
         turn.cited += cited
         for part in objects_in([content] if isinstance(content, dict) else content):
             if is_call is not None and is_call(part):
-                said.clear()
-                turn.answer, turn.cited = None, []
+                texts.clear()
+                turn.answer = None
+                turn.cited = []
             elif not any(part.get(key) for key in _THOUGHTS) and as_word(part.get("type")) not in _THOUGHTS:
-                said.append(message_text(part))
+                texts.append(message_text(part))
                 turn.cited += [note for key in _NOTES if isinstance(notes := part.get(key), list) for note in notes]
-        if text := "\n".join(filter(None, said)):
+
+        if text := "\n".join(filter(None, texts)):
             turn.answer = f"{turn.answer}\n{text}" if turn.answer else text
 
     def call(self, call: ToolCall) -> ToolCall:
@@ -187,7 +192,8 @@ class Conversation:
         """If a repeated call has an answer, copy this answer into each earlier call that has the same id but no answer."""
         for earlier in self._calls.get(call.call_id or "", ()):
             if not earlier.answered and call.answered:
-                earlier.output, earlier.failed = call.output, call.failed
+                earlier.output = call.output
+                earlier.failed = call.failed
 
     def answer(
         self, call_id: str | None, output: Any, at: str, *,
@@ -210,10 +216,14 @@ class Conversation:
         else:
             self._open = [call for call in self._open if not call.answered]
             call = next((call for call in self._open if name is None or call.tool == name), None)
+
         if call is None:
             self.report_orphan(at, f"no call has the id {call_id!r}" if call_id else f"no call of {name!r} is open")
             call = ToolCall("", at, call_id)
-        call.output, call.failed, call.spare = output, failed, spare
+
+        call.output = output
+        call.failed = failed
+        call.spare = spare
         return call
 
     def report_orphan(self, at: str, reason: str) -> None:
@@ -230,13 +240,13 @@ class Conversation:
         self, calls: Any, at: str, name: str = "name", call_id: str = "id", arguments: str = "arguments"
     ) -> list[ToolCall]:
         """Add a list of calls to the trace. `name`, `call_id` and `arguments` are the keys to read from each call."""
-        return [self.call(read_call(*one, name, call_id, arguments)) for one in walk_objects(calls, at)]
+        return [self.call(read_call(*placed, name, call_id, arguments)) for placed in walk_objects(calls, at)]
 
     def add_counted_searches(self, usage: Any, at: str, remedy: str) -> int:
         """For each search counted in the usage of an answer, add a search without results. Return the number of added searches."""
         holders = objects_in([usage, *usage.values()]) if isinstance(usage, dict) else []
-        numbers = (one.get("web_search_requests") for one in holders)
-        number = next((one for one in numbers if type(one) is int and 0 < one <= _MAX_SEARCHES), 0)
+        numbers = (count.get("web_search_requests") for count in holders)
+        number = next((count for count in numbers if type(count) is int and 0 < count <= _MAX_SEARCHES), 0)
         for _ in range(number):
             self.call(ToolCall("web_search", f"{at}/usage", is_search=True, remedy=remedy))
         return number
@@ -271,13 +281,19 @@ class Conversation:
         self.read_all(read)
         if not isinstance(record, dict) or (read and read[0][0] is record):
             return self
+
         places = {place.removeprefix(f"{at}/").partition("/")[0].removesuffix(" after prompt") for _, place in read}
         members = [item for item, _ in read]
         for key, value in record.items():
             is_new = key not in places and key != "prompt" and overlooked.looks_like_messages(key, value)
-            new = [one for one in value if one not in members] if is_new and isinstance(value, list) else value
+            new = (
+                [message for message in value if message not in members]
+                if is_new and isinstance(value, list)
+                else value
+            )
             if is_new and overlooked.looks_like_messages(key, new):  # and is not a copy
                 self.source.not_understood(f"field {key!r} of the record", f"{at}/{key}", "all messages in one list")
+
         return self
 
     def _end(self, at: str) -> None:
@@ -289,14 +305,16 @@ class Conversation:
         The query id is the first of: an id in the record, the argument `query_id`, `self.query_id`, the session's id.
         """
         self._end(at)
-        session, turns = session_id or self.session_id, self._turns or [Turn()]
+        session = session_id or self.session_id
+        turns = self._turns or [Turn()]
         if self.source.costs and self._open and not any(step.usage for turn in turns for step in turn.steps):
-            given = object_or_empty(self.record)
-            for key in [key for key in _OF_WHOLE if read_usage(given.get(key)) is not None]:
+            record = object_or_empty(self.record)
+            for key in [key for key in _OF_WHOLE if read_usage(record.get(key)) is not None]:
                 what = f"field {key!r} of a whole conversation (costs need the usage of each step)"
                 self.source.not_understood(what, f"{at}/{key}", "usage beside each answer of the model")
         if self._written is not None:
             self.source.not_understood(f"the call of {self._written!r} in a text", at, "calls in fields of their own")
+
         for index, turn in enumerate(turns, start=1):
             turn.index = index
         return Trace(
@@ -352,9 +370,11 @@ def read_usage(holder: Any) -> Usage | None:
 
     def read_number(*names: str, of: Sequence[dict[str, Any]] = (holder,)) -> Any:
         values: Iterator[Any] = (item.get(name) for item in of for name in names)
-        return next((one for one in values if type(one) in (int, float) and 0 <= one <= _MAX_NUMBER), None)
+        return next((value for value in values if type(value) in (int, float) and 0 <= value <= _MAX_NUMBER), None)
 
-    read, written, cost = read_number(*_INPUT), read_number(*_OUTPUT), read_number(*_COST)
+    read = read_number(*_INPUT)
+    written = read_number(*_OUTPUT)
+    cost = read_number(*_COST)
     seconds = read_number("seconds")
     if read is not None and "input_tokens" in holder:
         read += sum(read_number(name) or 0 for name in (*_WRITTEN_TO_CACHE, *_READ_FROM_CACHE))

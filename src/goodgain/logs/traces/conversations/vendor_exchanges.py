@@ -61,40 +61,20 @@ class JoinedConversation(Conversation):
         names no known id, it continues an exchange with the same query id and run id if it begins with that exchange's messages and
         answer. If `any_order` is true, the same first message is enough. `make` converts a record to an exchange.
         """
-        threads: list[list[Exchange]] = []
-        others: list[str] = []
-        by_id: dict[str, list[Exchange]] = {}
-        by_history: dict[int, list[Exchange]] = {}
+        threads = _Threads(cls.any_order)
+        other_endpoints: list[str] = []
         for record, at in read_records(source):
             with source.handle_errors():
-                if make is not None:
-                    exchange = make(record, at)
-                else:
-                    found = cls.split(record)
-                    exchange = cls.pair(*found, f"{at}/request", f"{at}/response") if found else None
+                exchange = cls._make_exchange(record, at) if make is None else make(record, at)
                 if exchange is None:
                     _check_endpoint(record, cls.asked, at)
                     source.summary.passed_over += 1
                     response = record.get("response") if isinstance(record, dict) else None
-                    others += [at] * looks_like_results(response, f"{at}/response")
+                    if looks_like_results(response, f"{at}/response"):
+                        other_endpoints.append(at)
                     continue
                 exchange.fields_beside = _find_fields_beside(record)
-                start = hash((find_id(record), find_id(record, OF_RUNS)))
-                histories = _hash_histories(cls, exchange.messages, start)
-                thread = by_id.get(exchange.previous or "")
-                if thread is None:
-                    # Most clients repeat the whole history. The longest known history identifies the conversation.
-                    longest_first = range(len(histories) - 1, 0, -1)
-                    exchange.known = next((count for count in longest_first if histories[count] in by_history), 0)
-                    thread = by_history[histories[exchange.known]] if exchange.known else []
-                if not thread:
-                    threads.append(thread)
-                thread.append(exchange)
-                by_history.update(dict.fromkeys(histories if cls.any_order else (), thread))
-                by_history[_hash_histories(cls, exchange.answer, histories[-1])[-1]] = thread
-                by_history.pop(start, None)  # the hash of an empty history
-                if exchange.id is not None:
-                    by_id[exchange.id] = thread
+                threads.add(cls, exchange, hash((find_id(record), find_id(record, OF_RUNS))))
 
         def read_thread(exchanges: list[Exchange], at: str) -> Trace:
             conversation = cls(source, exchanges[0].fields_beside)
@@ -105,13 +85,19 @@ class JoinedConversation(Conversation):
             return conversation.trace(at)
 
         has_calls = False
-        for thread in threads:
+        for thread in threads.threads:
             for trace in source.read_numbered(read_thread, thread, thread[0].at):
                 has_calls = has_calls or any(step.calls for turn in trace.turns for step in turn.steps)
                 yield trace
-        # The program searched, not the model.
-        for at in () if has_calls else others:
+        if has_calls:
+            return
+        for at in other_endpoints:  # the program searched, not the model
             source.not_understood("exchange with another endpoint, which returned results", at, "calls of the model")
+
+    @classmethod
+    def _make_exchange(cls, record: Any, at: str) -> Exchange | None:
+        parts = cls.split(record)
+        return cls.pair(*parts, f"{at}/request", f"{at}/response") if parts else None
 
     @classmethod
     def claims(cls, head: FileHead) -> bool:
@@ -156,6 +142,36 @@ def place(messages: Any, at: str) -> list[Item]:
     return [(message, f"{at}/{index}") for index, message in enumerate(expect_list(messages, at))]
 
 
+class _Threads:
+    """Joins exchanges that continue each other."""
+
+    def __init__(self, any_order: bool) -> None:
+        self.threads: list[list[Exchange]] = []
+        self._any_order = any_order
+        self._by_id: dict[str, list[Exchange]] = {}
+        self._by_history: dict[int, list[Exchange]] = {}  # by the hash of all messages so far
+
+    def add(self, conversation: type[JoinedConversation], exchange: Exchange, start: int) -> None:
+        """Add an exchange to the thread that it continues, or begin a thread. `start` is the hash of an empty history."""
+        histories = _hash_histories(conversation, exchange.messages, start)
+        thread = self._by_id.get(exchange.previous or "")
+        if thread is None:
+            # Most clients repeat the whole history. The longest known history identifies the conversation.
+            longest_first = range(len(histories) - 1, 0, -1)
+            exchange.known = next((count for count in longest_first if histories[count] in self._by_history), 0)
+            thread = self._by_history[histories[exchange.known]] if exchange.known else []
+        if not thread:
+            self.threads.append(thread)
+        thread.append(exchange)
+
+        if self._any_order:
+            self._by_history.update(dict.fromkeys(histories, thread))
+        self._by_history[_hash_histories(conversation, exchange.answer, histories[-1])[-1]] = thread
+        self._by_history.pop(start, None)
+        if exchange.id is not None:
+            self._by_id[exchange.id] = thread
+
+
 def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Return a record's request and response. Return None if the request lacks `asked` or the response lacks `answered`."""
     request = record.get("request") if isinstance(record, dict) else None
@@ -169,7 +185,9 @@ def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, An
         streamed = assemble_stream(stream)
     if streamed is not None and streamed[1] and streamed[0] is not None:
         response = streamed[0]
-    return (request, response) if isinstance(response, dict) and answered in response else None
+    if isinstance(response, dict) and answered in response:
+        return (request, response)
+    return None
 
 
 def _find_fields_beside(record: Any) -> dict[str, Any] | None:
@@ -181,21 +199,21 @@ def _find_fields_beside(record: Any) -> dict[str, Any] | None:
 
 def _hash_histories(reader: type[JoinedConversation], messages: list[Item], start: int) -> list[int]:
     """Return a hash for each prefix of the messages, the empty prefix first. Messages without a key do not change the hash."""
-    found = [start]
+    hashes = [start]
     for message, _ in messages:
         key = reader.key(message) if isinstance(message, dict) else None
-        found.append(found[-1] if key is None else hash((found[-1], key)))
-    return found
+        hashes.append(hashes[-1] if key is None else hash((hashes[-1], key)))
+    return hashes
 
 
 def _check_endpoint(record: Any, asked: str, at: str) -> None:
     """Raise an InputError if the request has the field `asked`, but the response is a stream of events that cannot be read."""
     record = record if isinstance(record, dict) else {}
     response = record.get("response")
-    found = response if isinstance(response, list) else _find_stream(response)
-    if found is not None and asked and _has_field(record.get("request"), asked):
+    answer = response if isinstance(response, list) else _find_stream(response)
+    if answer is not None and asked and _has_field(record.get("request"), asked):
         raise unexpected_value(
-            f"{at}/response", "one object that is the whole answer, or its whole stream of server-sent events", found,
+            f"{at}/response", "one object that is the whole answer, or its whole stream of server-sent events", answer,
             "record the answer without stream=true, or the stream to its end",
         )  # fmt: skip
 

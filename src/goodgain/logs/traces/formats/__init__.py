@@ -44,18 +44,22 @@ def formats() -> dict[str, Format]:
     Raises:
         InputError: a plugin cannot be loaded, lacks `sniff` or `read`, or has the name of another format.
     """
-    known = {}
+    by_name = {}
     for info in pkgutil.iter_modules(__path__):
-        known[info.name] = _make_format(info.name, importlib.import_module(f"{__name__}.{info.name}"), is_plugin=False)
+        by_name[info.name] = _make_format(
+            info.name, importlib.import_module(f"{__name__}.{info.name}"), is_plugin=False
+        )
+
     for point in entry_points(group=ENTRY_POINT_GROUP):
-        if point.name in known:
+        if point.name in by_name:
             raise InputError(f"plugin {point.value}: a format {point.name} exists already; rename or remove the plugin")
         try:
-            known[point.name] = _make_format(point.name, point.load(), is_plugin=True)
+            by_name[point.name] = _make_format(point.name, point.load(), is_plugin=True)
         except Exception as error:  # a plugin may raise anything on import
             fault = f"cannot be used as a trace format ({type(error).__name__}: {error})"
             raise InputError(f"plugin {point.value}: {fault}; repair or uninstall the plugin") from error
-    return known
+
+    return by_name
 
 
 def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
@@ -70,10 +74,10 @@ def _make_format(name: str, adapter: Any, *, is_plugin: bool) -> Format:
 
 
 def get_format(name: str) -> Format:
-    known = formats()
-    if not isinstance(name, str) or name not in known:
-        raise InputError(f"no trace format is called {name!r}; choose auto, {', '.join(known)}")
-    return known[name]
+    by_name = formats()
+    if not isinstance(name, str) or name not in by_name:
+        raise InputError(f"no trace format is called {name!r}; choose auto, {', '.join(by_name)}")
+    return by_name[name]
 
 
 def detect_format(path: Path, head: FileHead) -> Format | None:
@@ -96,8 +100,10 @@ def detect_format(path: Path, head: FileHead) -> Format | None:
 
 def find_reader(head: FileHead) -> Callable[[Source], Iterator[Trace]] | None:
     """Return the `read` function of the only format that recognises `head`, else None. Formats without `is_inside` do not count."""
-    claims = [known for known in _find_claims(Path(head.name), head) if known.is_inside]
-    return claims[0].read if len(claims) == 1 else None
+    claims = [claim for claim in _find_claims(Path(head.name), head) if claim.is_inside]
+    if len(claims) == 1:
+        return claims[0].read
+    return None
 
 
 def is_claimed(name: str, head: FileHead) -> bool:
@@ -107,15 +113,16 @@ def is_claimed(name: str, head: FileHead) -> bool:
 def _find_claims(path: Path, head: FileHead, name: str = "auto") -> list[Format]:
     """Return the formats that recognise a file. Try all formats, or only the format called `name`."""
     claims = []
-    for known in formats().values() if name == "auto" else [get_format(name)]:
+    for trace_format in formats().values() if name == "auto" else [get_format(name)]:
         try:
-            if known.sniff(head):
-                claims.append(known)
+            if trace_format.sniff(head):
+                claims.append(trace_format)
         except Exception as error:
-            if not known.is_plugin:
+            if not trace_format.is_plugin:
                 raise
             raise InputError(
-                f"{path}: the plugin format {known.name} failed on this file ({type(error).__name__}: {error}); "
+                f"{path}: the plugin format {trace_format.name} failed on this file ({type(error).__name__}: {error}); "
                 f"name the format with {spell('format')}, or repair or uninstall the plugin"
             ) from error
+
     return claims

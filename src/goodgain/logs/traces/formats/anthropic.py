@@ -44,10 +44,15 @@ def sniff(head: FileHead) -> bool:
         return _Messages.claims(head)
     if any(has_messages(record, _has_tool_block) for record in head.conversations):
         return True
-    answers = [one for one in head.objects if one.get("type", "message") == "message"]
-    whole = [one for one in answers if {"type", "stop_reason"} <= one.keys() and isinstance(one.get("content"), list)]
+
+    answers = [answer for answer in head.objects if answer.get("type", "message") == "message"]
+    whole = [
+        answer
+        for answer in answers
+        if {"type", "stop_reason"} <= answer.keys() and isinstance(answer.get("content"), list)
+    ]
     # The head of the file may end within an answer of the API.
-    blocks = [block for one in answers for block in objects_in(one.get("content"))]
+    blocks = [block for answer in answers for block in objects_in(answer.get("content"))]
     return bool(whole) or any(_is_tool_block(block) and block["type"] in _HOSTED_MARKS for block in blocks)
 
 
@@ -76,8 +81,10 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        found = super().split(record)
-        return found if found and found[1]["type"] == "message" else None
+        exchange = super().split(record)
+        if exchange and exchange[1]["type"] == "message":
+            return exchange
+        return None
 
     @classmethod
     def find_answer(cls, response: dict[str, Any], at: str) -> list[tuple[Any, str]]:
@@ -96,26 +103,30 @@ class _Messages(JoinedConversation):
         return (str(message.get("role")), text, ids)
 
     def read(self, message: dict[str, Any], at: str) -> None:
-        role, content = message.get("role"), message.get("content")
+        role = message.get("role")
+        content = message.get("content")
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{at}/content", "text or blocks", content)
         if role not in ("user", "assistant", "system"):
             self.report_kind("message", message, "role", at, "user or assistant")
             return
+
         self.report_unread("a message", message, at, ("content",))
         if role == "system":
             return
+
         blocks = list(walk_parts(content, f"{at}/content"))
         has_results = any(is_result_block(block) for block, _ in blocks)
         if role == "user" and not has_results:
             self.user(message_text(content))
         elif role == "assistant":
             self.spend(message.get("usage"))
+
         new_step, stepped = True, False
         for block, block_at in blocks:
             if is_result_block(block):
-                call_id, found, failed = read_result_block(block, block_at)
-                self.answer(call_id, found, block_at, failed=failed)
+                call_id, output, failed = read_result_block(block, block_at)
+                self.answer(call_id, output, block_at, failed=failed)
                 new_step = True
             elif as_word(block.get("type")) in CALL_TYPES and role == "assistant":
                 if new_step:
@@ -125,6 +136,7 @@ class _Messages(JoinedConversation):
                 call.remedy = "" if block["type"] == "tool_use" else _REMEDY
             elif as_word(block.get("type")) in CALL_TYPES or not is_known_block(block):
                 self.report_kind("block", block, "type", block_at, BLOCKS)
+
         if role == "assistant" and not stepped and not has_results:
             self.step()
         if role == "assistant":

@@ -57,10 +57,10 @@ class _Trajectory(Conversation):
         if record.get("subagent_trajectories"):
             self._report_subagents("subagent_trajectories", at, ": convert their trajectories")
         agent, extra = (object_or_empty(record.get(key)) for key in ("agent", "extra"))
-        own = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
+        query_id = expect_id(extra.get("query_id"), f"{at}/extra/query_id")
         self.session_id = expect_id(record.get("session_id"), f"{at}/session_id")
         trajectory = expect_id(record.get("trajectory_id"), f"{at}/trajectory_id")
-        self.query_id, self.tag = own or self.session_id or trajectory, text_or_none(agent.get("name")) or self.tag
+        self.query_id, self.tag = query_id or self.session_id or trajectory, text_or_none(agent.get("name")) or self.tag
         if as_word(agent.get("name")).lower().startswith("codex"):
             self._report_lost_searches(at)
 
@@ -81,10 +81,13 @@ class _Trajectory(Conversation):
         self.source.not_understood(what, f"{at}/{field}", "searches in the steps of this trajectory")
 
     def read(self, step: dict[str, Any], at: str) -> None:
-        message, speaker, observation = step.get("message"), step.get("source"), step.get("observation")
+        message = step.get("message")
+        speaker = step.get("source")
+        observation = step.get("observation")
         if object_or_empty(step.get("extra")).get("is_sidechain") is True:
             self._leave_out_subagent(step, at)
             return
+
         self.report_parts("a message", message, f"{at}/message", ("text", "image"))
         self.report_unread("a step", step, at, ("message", "tool_calls", "observation"))
         if speaker == "user":
@@ -104,6 +107,7 @@ class _Trajectory(Conversation):
                 self.say(message or [])
         elif speaker != "system":
             self.report_kind("step", step, "source", at, "system, user or agent")
+
         if speaker != "agent" and observation is not None and step.get("tool_calls"):
             raise unexpected_value(f"{at}/source", "agent, as only agents call tools", speaker)
 
@@ -113,14 +117,16 @@ class _Trajectory(Conversation):
         content = expect_output(result.get("content"), f"{at}/content")
         if call_id is None and not calls:
             return  # an observation without a call, such as a message of the environment
+
         matching = [call for call in calls if call.call_id == call_id] if call_id is not None else calls
         call = next((call for call in matching if not call.answered), matching[0] if len(matching) == 1 else None)
         if call is None:
             self.report_orphan(at, f"no call of this step has the id {call_id!r}")
             return
+
         if call.output is UNANSWERED:
             call.output = content
         elif content is not UNANSWERED:
-            found = (call.output, content)
-            parts = (one if isinstance(one, list) else [{"type": "text", "text": one}] for one in found)
+            contents = (call.output, content)
+            parts = (part if isinstance(part, list) else [{"type": "text", "text": part}] for part in contents)
             call.output = [*chain.from_iterable(parts)]

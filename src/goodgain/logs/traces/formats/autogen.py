@@ -33,7 +33,7 @@ _PATHS = ("messages", "llm_context/messages", "llm_messages", "message_thread", 
 
 
 def sniff(head: FileHead) -> bool:
-    return any(any_object(find_list(one, *_PATHS)[0], _is_message) for one in head.conversations)
+    return any(any_object(find_list(conversation, *_PATHS)[0], _is_message) for conversation in head.conversations)
 
 
 def _is_message(message: dict[str, Any]) -> bool:
@@ -42,21 +42,25 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     find = partial(find_items, paths=_PATHS, expected="messages of AutoGen")
-    return _Messages.read_source(source, find, of_list=lambda one: "type" in one, of_line=_is_message)
+    return _Messages.read_source(source, find, of_list=lambda member: "type" in member, of_line=_is_message)
 
 
 class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
-        kind, content = as_word(message.get("type")), message.get("content")
+        kind = as_word(message.get("type"))
+        content = message.get("content")
         if kind in _REPEATS:
             return
+
         self.report_unread("a message", message, at, ("content",))
         self.spend(message.get("models_usage"))
         if "content" not in message:
             raise unexpected_value(f"{at}/content", "text, calls or results", None)
+
         if kind in _RESULTS:
             for result, result_at in walk_objects(content, f"{at}/content"):
-                call_id, failed = require_id(result, result_at, "call_id"), result.get("is_error") is True
+                call_id = require_id(result, result_at, "call_id")
+                failed = result.get("is_error") is True
                 self.answer(call_id, mark_unanswered(result.get("content")), result_at, failed=failed)
         elif kind == _REQUEST or (kind == "AssistantMessage" and isinstance(content, list)):
             self.step()

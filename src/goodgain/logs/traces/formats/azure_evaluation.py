@@ -44,7 +44,8 @@ def read(source: Source) -> Iterator[Trace]:
 
 class _Row(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
-        role, content = message.get("role"), message.get("content")
+        role = message.get("role")
+        content = message.get("content")
         self.report_parts("a message", content, f"{at}/content", _PARTS)
         self.report_unread("a message", message, at, ("content", "tool_call_id"))
         parts = list(walk_parts(content, f"{at}/content"))

@@ -29,7 +29,7 @@ _RETURNED = ("returned", "returned_docids")
 def sniff(head: FileHead) -> bool:
     return any(
         "tool_call_counts" in record
-        or ("query_id" in record and any_object(record.get("result"), lambda one: one.get("type") == "tool_call"))
+        or ("query_id" in record and any_object(record.get("result"), lambda item: item.get("type") == "tool_call"))
         for record in head.objects
     )
 
@@ -40,7 +40,8 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     run = expect_object(value, at)
-    query_id, metadata = expect_id(run.get("query_id"), f"{at}/query_id"), object_or_empty(run.get("metadata"))
+    query_id = expect_id(run.get("query_id"), f"{at}/query_id")
+    metadata = object_or_empty(run.get("metadata"))
     counts = convert_record(run.get("tool_call_counts") or {}, dict[str, int], f"{at}/tool_call_counts")
     reader = _Entries(source, value)
     reader.by_reasoning = any_object(run.get("result"), lambda entry: entry.get("type") == "reasoning")
@@ -49,10 +50,12 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
     missing = sum(count for tool, count in counts.items() if source.is_search(tool)) - reader.searches
     if missing > _MAX_MISSING:
         raise unexpected_value(f"{at}/tool_call_counts", f"at most {_MAX_MISSING:,} missing searches", missing)
+
     for _ in range(missing):
         reader.step()
         remedy = f"published runs drop searches that failed: {spell('unrecorded', 'empty')} counts them as searches without results"
         reader.call(ToolCall("search", f"{at}/tool_call_counts", remedy=remedy, is_search=True))
+
     return reader.trace(at, query_id=query_id, tag=metadata.get("model"))
 
 
@@ -67,15 +70,18 @@ class _Entries(Conversation):
                 self.step()
             self._new_step = False
             self.say(None)
-            made, output = self.call(read_call(entry, at, "tool_name")), entry.get("output")
+            call = self.call(read_call(entry, at, "tool_name"))
+            output = entry.get("output")
             expect_output(output, f"{at}/output")
             # Published runs lack the output of some calls.
-            made.may_lack = isinstance(output, str) and not output.strip()
-            if "output" in entry and not made.may_lack:
-                made.output, made.failed = output, output is None
+            call.may_lack = isinstance(output, str) and not output.strip()
+            if "output" in entry and not call.may_lack:
+                call.output = output
+                call.failed = output is None
+
             ids = (entry[key] for key in _RETURNED if isinstance(entry.get(key), list))
-            made.spare = next(ids, UNANSWERED)  # beside a text in a layout that cannot be read
-            self.searches += self.source.is_search(made.tool)
+            call.spare = next(ids, UNANSWERED)  # beside a text in a layout that cannot be read
+            self.searches += self.source.is_search(call.tool)
         elif kind in ("reasoning", "output_text"):
             self._new_step = True
             self.say(None)

@@ -19,7 +19,7 @@ _REMEDY = "the export has no results, or one list of results for several searche
 
 
 def sniff(head: FileHead) -> bool:
-    return any(isinstance(one.get("mapping"), dict) and "current_node" in one for one in head.objects)
+    return any(isinstance(record.get("mapping"), dict) and "current_node" in record for record in head.objects)
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -31,14 +31,15 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _find_branch(record: dict[str, Any], at: str) -> list[Placed]:
-    nodes, found = expect_object(record.get("mapping"), f"{at}/mapping"), dict[str, Placed]()
+    nodes = expect_object(record.get("mapping"), f"{at}/mapping")
+    branch = dict[str, Placed]()
     name = record.get("current_node")
-    while isinstance(name, str) and name in nodes and name not in found:
+    while isinstance(name, str) and name in nodes and name not in branch:
         place = f"{at}/mapping/{name}"
         node = expect_object(nodes[name], place)
-        found[name] = object_or_empty(node.get("message")), f"{place}/message"
+        branch[name] = object_or_empty(node.get("message")), f"{place}/message"
         name = node.get("parent")
-    return [*reversed(found.values())]
+    return [*reversed(branch.values())]
 
 
 class _Chat(Conversation):
@@ -47,25 +48,27 @@ class _Chat(Conversation):
 
     def read(self, message: dict[str, Any], at: str) -> None:
         author, data = (object_or_empty(message.get(key)) for key in ("author", "metadata"))
-        content, role = object_or_empty(message.get("content")), as_word(author.get("role"))
+        content = object_or_empty(message.get("content"))
+        role = as_word(author.get("role"))
         text = message_text(content.get("parts")) or message_text(content.get("text"))
         groups = objects_in(data.get("search_result_groups"))
         results = [entry for group in groups for entry in objects_in(group.get("entries"))]
         if role == "user":
-            self.last, self.searches = None, ()
+            self.last = None
+            self.searches = ()
             self.user(text, id_or_none(message.get("create_time")))
         elif role == "tool":
-            if (asked := data.get("search_model_queries")) and self.last is None:
-                self._add(ToolCall(as_word(author.get("name")), at, arguments=asked, is_search=True, remedy=_REMEDY))
+            if (queries := data.get("search_model_queries")) and self.last is None:
+                self._add(ToolCall(as_word(author.get("name")), at, arguments=queries, is_search=True, remedy=_REMEDY))
             if (results or text) and self.last is None:
                 self.report_orphan(at, "the message before it calls no tool")
             elif (results or text) and self.last is not None:
                 self.last.output = results or text
-            self.last = None if asked or results or text else self.last
+            self.last = None if queries or results or text else self.last
         elif role == "assistant" and (tool := as_word(message.get("recipient"), "all")) != "all":
-            name, _, rest = text.rstrip().partition("(")  # search("..."), or JSON
-            if name.isidentifier() and rest.endswith(")"):
-                self._add(ToolCall(f"{tool}.{name}", at, arguments=rest[:-1], remedy=_REMEDY))
+            name, _, arguments = text.rstrip().partition("(")  # search("..."), or JSON
+            if name.isidentifier() and arguments.endswith(")"):
+                self._add(ToolCall(f"{tool}.{name}", at, arguments=arguments[:-1], remedy=_REMEDY))
             else:
                 self._add(ToolCall("web.run" if tool == "web" else tool, at, arguments=text, remedy=_REMEDY))
         elif role == "assistant":

@@ -80,10 +80,12 @@ def read(source: Source) -> Iterator[Trace]:
     lines = list(_read_lines(source))
     if lines and all(line.kind == "result" for line in lines):
         raise unexpected_value(lines[0].at, _ONLY_RESULT, lines[0].record)
+
     is_subagent = not any(line.message for line in lines if not line.is_of_subagent)
     branches = _Branches(source, lines)
     traces = []
     covered: set[int] = set()
+
     for session, every in reversed(_group_by_session(lines).items()):  # the last one may continue the others
         members = [line for line in every if is_subagent or not line.is_of_subagent]
         if not members or all(id(line) in covered for line in members if line.message):
@@ -91,6 +93,7 @@ def read(source: Source) -> Iterator[Trace]:
         live = branches.select_live(members)
         covered.update(map(id, live))
         traces.append((session, every, members, live))
+
     for session, every, members, live in reversed(traces):
         with source.handle_errors():
             left_out = [line for line in every if line.is_of_subagent and not is_subagent]
@@ -107,8 +110,8 @@ def read(source: Source) -> Iterator[Trace]:
                     source.not_understood(what, f"{line.at}/type", "user, assistant, system, result ...")
             tag = None
             if is_subagent:
-                given = (line.record.get("agentId") or line.record.get("parent_tool_use_id") for line in members)
-                tag = next((f"subagent {name}" for name in given if isinstance(name, str)), "subagent")
+                names = (line.record.get("agentId") or line.record.get("parent_tool_use_id") for line in members)
+                tag = next((f"subagent {name}" for name in names if isinstance(name, str)), "subagent")
             yield reader.trace(members[0].at, session_id=session, tag=tag)
 
 
@@ -121,6 +124,7 @@ def _read_lines(source: Source) -> Iterator[_Line]:
             line_id = expect_id(record.get("uuid"), f"{at}/uuid")
             if line_id is not None and line_id in seen:
                 continue
+
             seen.add(line_id or "")
             parent = expect_id(record.get("parentUuid") or record.get("logicalParentUuid"), f"{at}/parentUuid")
             message = object_or_empty(record.get("message"))
@@ -128,7 +132,8 @@ def _read_lines(source: Source) -> Iterator[_Line]:
             calls = tuple(block for block in blocks if as_word(block.get("type")) in anthropic.CALL_TYPES)
             answers = tuple(str(block.get("tool_use_id")) for block in blocks if anthropic.is_result_block(block))
             side = record.get("isSidechain") is True or record.get("parent_tool_use_id") is not None
-            kind, message_id = as_word(record.get("type")), as_word(message.get("id"))
+            kind = as_word(record.get("type"))
+            message_id = as_word(message.get("id"))
             yield _Line(record, at, line_id, parent, kind, message, message_id, calls, answers, side)
 
 
@@ -141,16 +146,16 @@ def _walk_lines(source: Source) -> Iterator[tuple[Any, str]]:
 
 def _group_by_session(lines: Iterable[_Line]) -> dict[str | None, list[_Line]]:
     """Group lines by session. A line without a session id belongs to the session of the previous line."""
-    found: dict[str | None, list[_Line]] = {}
+    sessions: dict[str | None, list[_Line]] = {}
     session: str | None = None
     for line in lines:
-        given = line.record.get("sessionId", line.record.get("session_id"))
-        session = expect_id(given, f"{line.at}/sessionId") or session
-        found.setdefault(session, []).append(line)
-    if None in found and len(found) > 1:  # lines before the first id belong to the first session
-        first = next(name for name in found if name is not None)
-        found = {first: [*found.pop(None), *found.pop(first)], **found}
-    return found
+        session_id = line.record.get("sessionId", line.record.get("session_id"))
+        session = expect_id(session_id, f"{line.at}/sessionId") or session
+        sessions.setdefault(session, []).append(line)
+    if None in sessions and len(sessions) > 1:  # lines before the first id belong to the first session
+        first = next(name for name in sessions if name is not None)
+        sessions = {first: [*sessions.pop(None), *sessions.pop(first)], **sessions}
+    return sessions
 
 
 class _Branches:
@@ -172,21 +177,26 @@ class _Branches:
         followed = {line.parent for line in members if line.parent is not None}
         if not linked:
             return members  # a stream has no branches
+
         last = next((line for line in reversed(linked) if line.id not in followed), linked[-1])
         lines, chain = self._lines, dict[int, int]()  # the lines of the branch, the last one first
         at: int | None = self._positions[id(last)]
+
         while at is not None and at not in chain:
             chain[at] = -len(chain)
             at = self._find_parent(at, chain)
+
         # Answers of parallel calls, and other lines of a live message, are live beside the branch.
         live = set(chain).union(*(self._of_message.get(lines[index].message_id, ()) for index in chain))
         calls = {str(call.get("id")) for index in live for call in lines[index].calls}
         live.update(*(self._of_call.get(call_id, ()) for call_id in calls))
         # A line beside the branch follows its parent or, without a parent, the previous line.
         depths, depth = dict(chain), 0
+
         for index in sorted(live):
             parent = self._by_id.get(lines[index].parent or "", -1)
             depth = depths[index] = chain.get(index, depths.get(parent, depth))
+
         return [lines[index] for index in sorted(live, key=lambda index: (depths[index], index not in chain, index))]
 
     def _find_parent(self, at: int, chain: Collection[int]) -> int | None:
@@ -198,10 +208,10 @@ class _Branches:
         if line.parent is None and "parentUuid" in line.record and not compacted:
             return None
         before = (index for index in range(at - 1, -1, -1) if self._lines[index].message and index not in chain)
-        if (found := next(before, None)) is not None:
+        if (parent := next(before, None)) is not None:
             what = "line whose parentUuid is missing or names no line (taken to follow the line before it)"
             self._source.not_understood(what, f"{line.at}/parentUuid", "the uuid of a line")
-        return found
+        return parent
 
 
 class _SessionReader(Conversation):
@@ -213,14 +223,17 @@ class _SessionReader(Conversation):
             self._answered = True
         if line.kind not in ("user", "assistant"):
             return
+
         content = expect_object(line.record.get("message"), f"{line.at}/message").get("content")
         if not isinstance(content, (str, list)):
             raise unexpected_value(f"{line.at}/message/content", "text or blocks", content)
+
         blocks = list(walk_parts(content, f"{line.at}/message/content"))
         results = [(block, at) for block, at in blocks if anthropic.is_result_block(block)]
         for block, at in blocks:
             if not anthropic.is_known_block(block):
                 self.report_kind("block", block, "type", at, anthropic.BLOCKS)
+
         if line.kind == "assistant":
             self._read_assistant(line, blocks)
         elif results:
@@ -237,7 +250,8 @@ class _SessionReader(Conversation):
             self.user("")  # a stream holds no prompts: each result line ends a turn
         is_first = not self._acted
         self._answered, self._acted = False, True
-        model, message_id = line.message.get("model"), expect_id(line.message.get("id"), f"{line.at}/message/id")
+        model = line.message.get("model")
+        message_id = expect_id(line.message.get("id"), f"{line.at}/message/id")
         if isinstance(model, str) and model and not model.startswith("<"):
             self.tag = model
         if not is_first and None in (message_id, self._message):  # the lines may be one message
@@ -245,11 +259,13 @@ class _SessionReader(Conversation):
         if message_id is None or message_id != self._message:
             self.step(line.record.get("timestamp"))
             self._message = message_id
+
         for block, at in blocks:
             if as_word(block.get("type")) in anthropic.CALL_TYPES:
                 self.call(read_call(block, at, arguments="input"))
             elif anthropic.is_result_block(block):
                 self._read_result(line, block, at, alone=False)
+
         self.say(line.message.get("content"), is_call=anthropic.is_call_or_result)
 
     def _read_result(self, line: _Line, block: dict[str, Any], at: str, *, alone: bool) -> None:
@@ -259,12 +275,14 @@ class _SessionReader(Conversation):
         if isinstance(structured, dict) and structured.get("detachedToolCall") is True:
             self.answer(call_id, UNANSWERED, at).remedy = _DETACHED
             return
-        found = structured.get("results") if isinstance(structured, dict) and "query" in structured else None
-        searches = [one.get("content") or () for one in objects_in(found)]
-        if not isinstance(found, list) or not all(isinstance(hits, list) for hits in searches):
+
+        results = structured.get("results") if isinstance(structured, dict) and "query" in structured else None
+        searches = [item.get("content") or () for item in objects_in(results)]
+        if not isinstance(results, list) or not all(isinstance(hits, list) for hits in searches):
             self.answer(call_id, content, at, failed=failed, spare=mark_unanswered(structured))
             return
+
         # The output of WebSearch has one object per search.
-        errors = [one for one in found if isinstance(one, str) and one.startswith("Web search error")]
+        errors = [item for item in results if isinstance(item, str) and item.startswith("Web search error")]
         failed = failed or bool(errors and not searches)
         self.answer(call_id, [hit for hits in searches for hit in hits], at, failed=failed)

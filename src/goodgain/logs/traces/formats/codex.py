@@ -54,10 +54,12 @@ def read(source: Source) -> Iterator[Trace]:
     for value, at in read_records(source):
         with source.handle_errors():
             lines.append((expect_object(value, at), at))
+
     if lines and not any(_is_event(record) for record, _ in lines):
         with source.handle_errors():
             yield _Rollout(source, lines[0][0]).read_lines(lines)
         return
+
     runs: list[list[Placed]] = []
     threads: dict[str, list[list[Placed]]] = {}
     for record, at in lines:  # a file may hold several runs of `exec`, and a run may resume a thread
@@ -65,6 +67,7 @@ def read(source: Source) -> Iterator[Trace]:
             runs.append([])
             threads.setdefault(str(record.get("thread_id", at)), []).append(runs[-1])
         runs[-1].append((record, at))
+
     for thread in threads.values():
         with source.handle_errors():
             yield _Thread(source, thread[0][0][0]).read_runs(thread)
@@ -80,16 +83,20 @@ class _Rollout(ItemReader):
         events = [_read_payload(record, "event_msg") for record, _ in lines]
         typed = any(event.get("type") == "user_message" for event in events)
         outputs: dict[str, Any] = {}
+
         for event in events:
             result = event.get("result") if event.get("type") == "mcp_tool_call_end" else None
             if isinstance(result, dict) and ("Err" in result or result.get("Ok") is not None):
                 failure = {"isError": True, "content": str(result.get("Err"))}
                 outputs[as_word(event.get("call_id"))] = failure if "Err" in result else result["Ok"]
-        searched = [event for event in events if event.get("type") == "web_search_end" and event.get("results")]
+
+        search_ends = [event for event in events if event.get("type") == "web_search_end" and event.get("results")]
         held = [_read_payload(record, "response_item") or record for record, _ in lines]
         seen = {(as_word(item.get("type")), str(item.get("call_id"))) for item in held}
+
         for record, at in lines:
-            kind, payload_at = as_word(record.get("type")), f"{at}/payload"
+            kind = as_word(record.get("type"))
+            payload_at = f"{at}/payload"
             if "payload" not in record and "record_type" not in record and "type" in record:
                 items.append((record, at))  # a rollout of 2025: items without a payload
             elif kind == "session_meta":
@@ -103,7 +110,7 @@ class _Rollout(ItemReader):
                 if item.get("type") == "function_call_output" and call_id in outputs:
                     item = {**item, "output": outputs[call_id]}  # the unchanged output of the MCP tool
                 if item.get("type") == "web_search_call":
-                    item = _add_results(item, searched)
+                    item = _add_results(item, search_ends)
                 if as_word(item.get("type")) not in _OTHER_ITEMS and not (typed and _is_of_user(item)):
                     items.append((item, payload_at))
             elif kind == "event_msg":
@@ -114,12 +121,14 @@ class _Rollout(ItemReader):
                 session = session or expect_id(record.get("id"), f"{at}/id")  # the first line of a rollout of 2025
             elif kind not in _LINES and "record_type" not in record:
                 self.report_kind("line", record, "type", at, ", ".join(sorted(_LINES)))
+
         self.read_all(
             (item, at) for item, at in items
             if typed or not _is_of_user(item) or not message_text(item.get("content")).lstrip().startswith(_NOT_TYPED)
         )  # fmt: skip
         for record, at in lines:  # events too: they may hold results
             self.hold(record, at)
+
         return self.trace(lines[0][1], session_id=session)
 
 
@@ -127,14 +136,14 @@ def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:
     return object_or_empty(record.get("payload") if record.get("type") == kind else None)
 
 
-def _add_results(item: dict[str, Any], searched: list[dict[str, Any]]) -> dict[str, Any]:
+def _add_results(item: dict[str, Any], search_ends: list[dict[str, Any]]) -> dict[str, Any]:
     """Add the results in the first event of the same query to a web search. Remove the event from `searched`."""
     action = object_or_empty(item.get("action"))
     queries = {*extract_queries(action.get("queries")), *extract_queries(action.get("query"))}
-    event = next((event for event in searched if not queries.isdisjoint(extract_queries(event.get("query")))), None)
+    event = next((event for event in search_ends if not queries.isdisjoint(extract_queries(event.get("query")))), None)
     if event is None or action.get("type", "search") != "search" or action.get("sources") is not None:
         return item
-    searched.remove(event)
+    search_ends.remove(event)
     return {**item, "action": {**action, "sources": event["results"]}}
 
 
@@ -144,13 +153,14 @@ def _is_of_user(item: dict[str, Any]) -> bool:
 
 def _read_event(event: dict[str, Any], seen: set[tuple[str, str]], outputs: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the items in an event: a user's message, or the call and output of an MCP tool. Skip calls and outputs in `seen`."""
-    call_id, made = event.get("call_id"), event.get("invocation")
+    call_id = event.get("call_id")
+    invocation = event.get("invocation")
     if event.get("type") == "user_message":
         yield {"role": "user", "content": message_text(event.get("message"))}
     elif event.get("type") == "mcp_tool_call_end" and isinstance(call_id, str):
-        if ("function_call", call_id) not in seen and isinstance(made, dict):
-            name = f"mcp__{made.get('server')}__{made.get('tool')}"
-            yield {"type": "function_call", "name": name, "arguments": made.get("arguments"), "call_id": call_id}
+        if ("function_call", call_id) not in seen and isinstance(invocation, dict):
+            name = f"mcp__{invocation.get('server')}__{invocation.get('tool')}"
+            yield {"type": "function_call", "name": name, "arguments": invocation.get("arguments"), "call_id": call_id}
         if ("function_call_output", call_id) not in seen and call_id in outputs:
             yield {"type": "function_call_output", "call_id": call_id, "output": outputs[call_id]}
 
@@ -163,6 +173,7 @@ class _Thread(Conversation):
         first, first_at = runs[0][0]
         named = first.get("thread_id") if first.get("type") == "thread.started" else None
         thread = expect_id(named, f"{first_at}/thread_id")
+
         for lines in runs:
             ended = [object_or_empty(one.get("item")) for one, _ in lines if one.get("type") == "item.completed"]
             completed = {as_word(item.get("id")) for item in ended}
@@ -179,10 +190,12 @@ class _Thread(Conversation):
                         self.read(item, f"{at}/item")
                 elif kind not in _OTHER_EVENTS:
                     self.report_kind("event", record, "type", at, "thread.started, turn.started, item.completed ...")
+
         return self.trace(first_at, session_id=thread)
 
     def read(self, item: dict[str, Any], at: str) -> None:
-        kind, call = as_word(item.get("type")), None
+        kind = as_word(item.get("type"))
+        call = None
         speaks = kind in ("reasoning", "agent_message")
         if kind == "mcp_tool_call":
             name = f"mcp__{item.get('server')}__{expect_text(item.get('tool'), f'{at}/tool')}"
@@ -195,6 +208,7 @@ class _Thread(Conversation):
             call = self._read_search(item, at)
         elif not speaks and kind not in _OTHER_EXEC_ITEMS:
             self.report_kind("item", item, "type", at, "an item such as web_search, mcp_tool_call, agent_message")
+
         if speaks or (call is not None and not self._stepped):
             self.step()
             self._stepped = True
@@ -206,16 +220,18 @@ class _Thread(Conversation):
 
     def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
         """Read a `web_search` item. If the item has no action and its query is a URL, Codex opened a page and did not search."""
-        action, query = item.get("action"), text_or_none(item.get("query")) or ""
+        action = item.get("action")
+        query = text_or_none(item.get("query")) or ""
         call_id = expect_id(item.get("id"), at)
         kind = as_word(object_or_empty(action).get("type"))
         if kind in ("open_page", "find_in_page", "find") or ("://" in query and kind != "search"):
             opened = None if isinstance(action, dict) and action.get("url") else (query,)
             return ToolCall(f"web_search {kind or 'open_page'}", at, call_id, action, is_search=False, opened=opened)
         if kind == "search" or query.strip():
-            asked = action if kind == "search" else query
-            found = item["results"] if item.get("results") else UNANSWERED
-            return ToolCall("web_search", at, call_id, asked, found, is_search=True, remedy=_REMEDY)
+            queries = action if kind == "search" else query
+            results = item["results"] if item.get("results") else UNANSWERED
+            return ToolCall("web_search", at, call_id, queries, results, is_search=True, remedy=_REMEDY)
+
         what = "web_search without a query or a known action"
         self.source.not_understood(what, at, "an action of type search or open_page")
         return None

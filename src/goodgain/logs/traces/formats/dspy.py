@@ -31,11 +31,13 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_prediction(source: Source, value: Any, at: str) -> Trace:
-    record, place = expect_object(value, at), f"{at}/trajectory"
+    record = expect_object(value, at)
+    place = f"{at}/trajectory"
     trajectory = expect_object(record.get("trajectory"), place)
     reader = Conversation(source, record)
     reader.user(find_question(record))
     reader.report_unread("a prediction", record, at, ("trajectory",))
+
     for number in sorted(int(match[1]) for match in map(_TOOL.fullmatch, trajectory) if match):
         reader.step()
         tool = expect_text(trajectory[f"tool_name_{number}"], f"{place}/tool_name_{number}")
@@ -43,8 +45,10 @@ def _read_prediction(source: Source, value: Any, at: str) -> Trace:
             continue
         observed = mark_unanswered(trajectory.get(f"observation_{number}"))
         call = ToolCall(tool, f"{place}/tool_name_{number}", arguments=trajectory.get(f"tool_args_{number}"))
-        call.output, call.spare = observed, _read_passages(observed)
+        call.output = observed
+        call.spare = _read_passages(observed)
         reader.call(call)
+
     reader.say(record.get("answer"))
     return reader.trace(at, query_id=find_record_id(record))
 

@@ -75,23 +75,23 @@ def sniff(head: FileHead) -> bool:
     if not JoinedConversation.are_exchanges(head):
         return any(map(_is_of_format, head.conversations))
     # A log of exchanges with several vendors is read in the other format. That format reports Gemini's as left out.
-    others = (split_exchange(record, *other) for record in head.objects for other in _OTHER_ENDPOINTS)
-    return ContentReader.claims(head) and not any(others)
+    exchanges = (split_exchange(record, *endpoint) for record in head.objects for endpoint in _OTHER_ENDPOINTS)
+    return ContentReader.claims(head) and not any(exchanges)
 
 
 def _is_of_format(value: Any) -> bool:
     record = object_or_empty(value)
     lists = (value, *(record.get(key) for key in ("contents", "history", "events")))
     return (
-        any(_is_content(one) or _is_event(one) for held in lists for one in objects_in(held))
+        any(_is_content(item) or _is_event(item) for held in lists for item in objects_in(held))
         or _is_event(record)
         or record.keys() >= _CLI_KEYS
-        or any_object(record.get("candidates"), lambda one: "parts" in object_or_empty(one.get("content")))
+        or any_object(record.get("candidates"), lambda item: "parts" in object_or_empty(item.get("content")))
     )
 
 
 def _is_content(value: dict[str, Any]) -> bool:
-    has_parts = any_object(value.get("parts"), lambda one: "type" not in one and not _KNOWN.isdisjoint(one))
+    has_parts = any_object(value.get("parts"), lambda part: "type" not in part and not _KNOWN.isdisjoint(part))
     return has_parts and as_word(value.get("role")) in ("user", "model", "function")
 
 
@@ -108,23 +108,26 @@ def read(source: Source) -> Iterator[Trace]:
     if source.head.kind == "jsonl" and first.keys() >= _CLI_KEYS and "messages" not in first:
         return _read_cli_lines(source)
     read_one = partial(_read_trace, source)
-    return source.traces(read_one, is_one=lambda value: not value or any_object(value, lambda one: "parts" in one))
+    return source.traces(read_one, is_one=lambda value: not value or any_object(value, lambda item: "parts" in item))
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     record = object_or_empty(value)
-    events, app = record.get("events"), get_either(record, "appName")
+    events = record.get("events")
+    app = get_either(record, "appName")
     if isinstance(events, list) and (app is not None or any_object(events, _is_event)):
         reader = ContentReader(source, record).read_events(walk_objects(events, f"{at}/events"))
         session = expect_id(record.get("id"), f"{at}/id")
         return reader.trace(at, session_id=session, tag=app)
     if record.keys() >= _CLI_KEYS or "messages" in record:
         return _CliSession(source, record).read_all(walk_objects(record.get("messages"), f"{at}/messages")).trace(at)
+
     contents, path = find_list(value, "contents", "history")
     inner = object_or_empty(record.get("response"))
     answer, answer_at = (inner, f"{at}/response") if "candidates" in inner else (record, at)
     if not contents and "candidates" not in answer:
         raise unexpected_value(at, _EXPECTED, value)
+
     reader = ContentReader(source, value)
     if "candidates" in answer:
         reader.read_exchange(ContentReader.pair({"contents": contents}, answer, at, answer_at))
@@ -139,7 +142,9 @@ class ContentReader(JoinedConversation):
     @classmethod
     def find_answer(cls, response: dict[str, Any], at: str) -> list[Placed]:
         first = next(walk_objects(response["candidates"], f"{at}/candidates"), ({}, ""))[0]
-        return [(first["content"], f"{at}/candidates/0/content")] if isinstance(first.get("content"), dict) else []
+        if isinstance(first.get("content"), dict):
+            return [(first["content"], f"{at}/candidates/0/content")]
+        return []
 
     @classmethod
     def key(cls, content: Any) -> Hashable | None:
@@ -147,7 +152,7 @@ class ContentReader(JoinedConversation):
             return None
         parts = objects_in(content["parts"])
         named = [get_either(part, key) for part in parts for key in ("functionCall", "functionResponse")]
-        calls = tuple((str(one.get("name")), str(one.get("id"))) for one in named if isinstance(one, dict))
+        calls = tuple((str(call.get("name")), str(call.get("id"))) for call in named if isinstance(call, dict))
         texts = [part["text"] for part in parts if isinstance(part.get("text"), str) and not part.get("thought")]
         return (str(content.get("role")), "".join(texts).strip(), calls)
 
@@ -156,9 +161,11 @@ class ContentReader(JoinedConversation):
         """Return the messages of a request, then the messages of automatic function calls in the response, without duplicates."""
         asked = super().find_asked(request, response, at, response_at)
         history = get_either(response, "automaticFunctionCallingHistory")
-        made = list(walk_objects(history, f"{response_at}/automaticFunctionCallingHistory"))
-        same = takewhile(lambda pair: cls.key(pair[0][0]) == cls.key(pair[1][0]), zip(asked, made, strict=False))
-        return asked + made[len(list(same)) :]
+        history_calls = list(walk_objects(history, f"{response_at}/automaticFunctionCallingHistory"))
+        same = takewhile(
+            lambda pair: cls.key(pair[0][0]) == cls.key(pair[1][0]), zip(asked, history_calls, strict=False)
+        )
+        return asked + history_calls[len(list(same)) :]
 
     def read_exchange(self, exchange: Exchange) -> None:
         self.read_all(exchange.messages[exchange.known :])
@@ -178,20 +185,22 @@ class ContentReader(JoinedConversation):
 
     def read_grounded(self, holder: dict[str, Any], content: Any, at: str, *, by_agent: bool) -> None:
         """Read a message and its `groundingMetadata`. All queries in the metadata are one search."""
-        found = get_either(holder, "groundingMetadata")
-        grounded = isinstance(found, dict) and any(found.get(key) for key in _GROUNDS)
+        grounding = get_either(holder, "groundingMetadata")
+        grounded = isinstance(grounding, dict) and any(grounding.get(key) for key in _GROUNDS)
         if content is not None:
             self.read(content, f"{at}/content", by_agent=by_agent, grounded=grounded)
         if not grounded:
             return
+
         at = f"{at}/groundingMetadata"
-        queries = [query for key in _QUERIES for query in expect_list(found.get(key), f"{at}/{key}")]
-        chunks = list(walk_objects(get_either(found, "groundingChunks"), f"{at}/groundingChunks"))
-        asked = tuple(query for query in queries if isinstance(query, str))
-        call = ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY, queries=asked)
+        queries = [query for key in _QUERIES for query in expect_list(grounding.get(key), f"{at}/{key}")]
+        chunks = list(walk_objects(get_either(grounding, "groundingChunks"), f"{at}/groundingChunks"))
+        texts = tuple(query for query in queries if isinstance(query, str))
+        call = ToolCall("google_search", at, is_search=True, remedy=_GROUNDING_REMEDY, queries=texts)
         self.call(call).output = [] if chunks else UNANSWERED
-        supports = objects_in(get_either(found, "groundingSupports"))
-        numbers = [expect_list(get_either(one, "groundingChunkIndices"), at) for one in supports]
+        supports = objects_in(get_either(grounding, "groundingSupports"))
+        numbers = [expect_list(get_either(support, "groundingChunkIndices"), at) for support in supports]
+
         for index, (chunk, chunk_at) in enumerate(chunks):
             held = next((chunk[key] for key in _CHUNKS if isinstance(chunk.get(key), dict)), None)
             if held is None:
@@ -211,6 +220,7 @@ class ContentReader(JoinedConversation):
             if "parts" not in content:
                 raise unexpected_value(f"{at}/parts", "a list of parts", None)
             by_agent = role == "model"
+
         self.report_unread("a content", content, at, ("parts",))
         placed = list(walk_objects(content.get("parts"), f"{at}/parts"))
         parts = [part for part, _ in placed]
@@ -220,6 +230,7 @@ class ContentReader(JoinedConversation):
             self.step()
         elif is_spoken and not by_agent and role != "system":
             self.user(message_text(parts))
+
         for part, part_at in placed:
             self._read_part(part, part_at, grounded=grounded)
         if by_agent:
@@ -232,27 +243,29 @@ class ContentReader(JoinedConversation):
             if odd or not part:
                 self.report_keys("part", odd, at, "a part with text, functionCall, functionResponse ...")
             return
-        found, at = expect_object(get_either(part, kind), f"{at}/{kind}"), f"{at}/{kind}"
-        call_id, response = expect_id(found.get("id"), f"{at}/id"), found.get("response")
+
+        content, at = expect_object(get_either(part, kind), f"{at}/{kind}"), f"{at}/{kind}"
+        call_id = expect_id(content.get("id"), f"{at}/id")
+        response = content.get("response")
         if kind == "functionCall":
-            self.call(read_call(found, at, arguments="args")).at = at.removesuffix(f"/{kind}")
+            self.call(read_call(content, at, arguments="args")).at = at.removesuffix(f"/{kind}")
         elif kind == "functionResponse":
-            name = expect_text(found.get("name"), f"{at}/name")
+            name = expect_text(content.get("name"), f"{at}/name")
             if not self.has_call(call_id) and any(call.call_id is None for call in self._open):
                 call_id = None  # calls without an id are answered by name and order
             self._answer(call_id, response, at, name)
         elif kind == "toolResponse":
-            given = response.items() if isinstance(response, dict) and not grounded else ()
-            if held := {key: value for key, value in given if key not in _NO_RESULTS}:
+            response_items = response.items() if isinstance(response, dict) and not grounded else ()
+            if held := {key: value for key, value in response_items if key not in _NO_RESULTS}:
                 self._answer(call_id, held, at)
         else:  # a tool that Google ran; the searches of a grounded answer are one, read from the grounding
-            tool = as_word(get_either(found, "toolType")).lower()
+            tool = as_word(get_either(content, "toolType")).lower()
             searches = tool in _HOSTED_SEARCHES or self.source.is_search(tool)
             if not searches and tool != _OPENS_PAGES:
                 expected = f"one of {', '.join(sorted(_HOSTED_SEARCHES))}, {_OPENS_PAGES}"
                 self.source.not_understood(f"toolCall of type {tool!r}", f"{at}/toolType", expected)
             elif not (searches and grounded):
-                asked = found.get("args")
+                asked = content.get("args")
                 self.call(ToolCall(tool, at, call_id, asked, is_search=searches, remedy=_HOSTED_REMEDY))
 
     def _answer(self, call_id: str | None, response: Any, at: str, name: str | None = None) -> None:
@@ -266,7 +279,8 @@ def _set_output(call: ToolCall, response: Any) -> None:
     if isinstance(response, dict):
         held = [key for key in ("result", "output") if response.get(key) is not None]
         if response.get("error") is not None and not held:
-            call.output, call.failed = response["error"], True
+            call.output = response["error"]
+            call.failed = True
             return
         if len(held) == 1 and len(response) == 1:
             response = response[held[0]]
@@ -294,6 +308,7 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
     record: dict[str, Any] = {}
     messages: dict[str, Placed] = {}
     first_at = ""
+
     with source.handle_errors():
         for value, at in source.documents():
             line = expect_object(value, at)
@@ -302,13 +317,13 @@ def _read_cli_lines(source: Source) -> Iterator[Trace]:
                 record |= changes
                 if "messages" in changes:
                     held = walk_objects(changes["messages"], f"{at}/$set/messages")
-                    messages = {require_id(*one, "id", _OF_MESSAGE): one for one in held}
+                    messages = {require_id(*item, "id", _OF_MESSAGE): item for item in held}
             elif "$rewindTo" in line:
                 target = expect_id(line["$rewindTo"], f"{at}/$rewindTo")
                 if target not in messages:
                     source.not_understood("$rewindTo a message that the log lacks", at, "the id of a message before it")
-                kept = takewhile(partial(ne, target), messages)
-                messages = {message_id: messages[message_id] for message_id in kept}
+                messages_before = takewhile(partial(ne, target), messages)
+                messages = {message_id: messages[message_id] for message_id in messages_before}
             elif "projectHash" in line:
                 record |= line
             else:  # a repeated id replaces the message
@@ -327,16 +342,18 @@ class _CliSession(Conversation):
         elif kind == "gemini":
             self.step(message.get("timestamp"))
             for call, call_at in walk_objects(message.get("toolCalls"), f"{at}/toolCalls"):
-                made, result = self.call(read_call(call, call_at, arguments="args")), call.get("result")
+                tool_call = self.call(read_call(call, call_at, arguments="args"))
+                result = call.get("result")
                 parts = objects_in(result if isinstance(result, list) else [result])
                 responses = objects_in([get_either(part, "functionResponse") for part in parts])
                 if responses or result:
                     alone = {"output": result} if isinstance(result, str) else result
-                    _set_output(made, responses[0].get("response") if responses else alone)
-                made.failed = made.failed or call.get("status") in ("error", "cancelled")
+                    _set_output(tool_call, responses[0].get("response") if responses else alone)
+                tool_call.failed = tool_call.failed or call.get("status") in ("error", "cancelled")
             self.tag = text_or_none(message.get("model")) or self.tag
             if not message.get("toolCalls"):
                 self.say(message.get("content") or [])
         elif kind not in _OTHER_MESSAGES:
             self.report_kind("message", message, "type", at, "user, gemini, info, error, warning")
+
         self.report_unread("a message", message, at, ("content", "toolCalls", "displayContent"))

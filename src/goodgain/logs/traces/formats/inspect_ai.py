@@ -58,13 +58,15 @@ def read(source: Source) -> Iterator[Trace]:
     if source.head.kind == "zip":
         yield from _read_archive(source)
         return
+
     for value, at in read_records(source):
         with source.handle_errors():
             log = expect_object(value, at)
             if _is_sample(log):
                 yield _read_sample(source, log, at, None)
                 continue
-            model, samples = _read_model(log, at), log.get("samples")
+            model = _read_model(log, at)
+            samples = log.get("samples")
             if not samples:
                 raise unexpected_value(f"{at}/samples", "samples (was the log written without them?)", samples)
             for sample, sample_at in walk_objects(samples, f"{at}/samples"):
@@ -74,16 +76,16 @@ def read(source: Source) -> Iterator[Trace]:
 
 def _read_archive(source: Source) -> Iterator[Trace]:
     """Yield one trace for each sample in an `.eval` archive. The header comes before the samples and names the model."""
-    model, found = None, False
+    model, has_sample = None, False
     for value, name in read_json_members(source.path):
         at = f"{source.path}, {name}, at "
         if name in ("header.json", "_journal/start.json"):
             model = _read_model(expect_object(value, at), at) or model
         elif name.startswith("samples/"):
-            found = True
+            has_sample = True
             with source.handle_errors():
                 yield _read_sample(source, expect_object(value, at), at, model)
-    if not found:
+    if not has_sample:
         raise unexpected_value(f"{source.path}", "an archive with samples/", [])
 
 
@@ -103,32 +105,36 @@ def read_transcript(source: Source, sample: dict[str, Any], at: str, query_id: s
     reader = _Messages(source, sample)
     events = objects_in(sample.get("events"))
     usages = _read_usages(events) if source.costs else {}
+
     for message, message_at in walk_list(sample, "messages", at):
         if message.get("role") == "assistant":
             reader.spend(usages.get(str(message.get("id"))))
         reader.read(message, message_at)
+
     for event in events:  # searches that the messages do not show, such as those of subagents
         name = text_or_none(event.get("function") if event.get("event") == "tool" else None)
         if name and source.is_search(name) and not reader.has_call(text_or_none(event.get("id"))):
             what = f"tool event {name!r} outside the sample's messages"
             source.not_understood(what, f"{at}/events", "searches in the sample's messages")
+
     return reader.trace(at, query_id=query_id, tag=model)
 
 
 def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
-    found: dict[str, Usage] = {}  # by the id of the assistant message
+    usages: dict[str, Usage] = {}  # by the id of the assistant message
     for event in events:
         output = object_or_empty(event.get("output") if event.get("event") == "model" else None)
         message_id = object_or_empty(follow_path(output, "/choices/0/message")).get("id")
         usage = add_usages(read_usage(output.get("usage")), read_usage({"seconds": output.get("time")}))
         if message_id is not None and usage is not None:
-            found.setdefault(str(message_id), usage)
-    return found
+            usages.setdefault(str(message_id), usage)
+    return usages
 
 
 class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
-        role, content = message.get("role"), self._insert_attachments(message.get("content"))
+        role = message.get("role")
+        content = self._insert_attachments(message.get("content"))
         self.report_unread("a message", message, at, ("content", "tool_calls", "function"))
         if role == "user":
             self.user(message_text(content))
@@ -155,7 +161,8 @@ class _Messages(Conversation):
             for part, part_at in walk_parts(content, f"{at}/content"):
                 expect_text(part.get("type"), f"{part_at}/type")
             call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
-            name, failed = text_or_none(message.get("function")), message.get("error") is not None
+            name = text_or_none(message.get("function"))
+            failed = message.get("error") is not None
             # Without an open call, the log lacks the call. Report this for searches only.
             if name is None or self.source.is_search(name) or self.has_open_call(call_id, name):
                 self.answer(call_id, output, f"{at}/content", name=None if call_id else name, failed=failed)

@@ -98,18 +98,20 @@ def _report_unknown(source: Source, value: dict[str, Any], kind: type[Struct], a
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
-    found = convert_record(value, _Trace, at)
+    record = convert_record(value, _Trace, at)
     _report_unknown(source, value, _Trace, at)
-    if found.version != _VERSION:
-        raise unexpected_value(f"{at}/{_VERSION_FIELD}", f"{_VERSION}, the version of the format", found.version)
-    if (found.turns is UNSET) == (found.steps is UNSET):
+    if record.version != _VERSION:
+        raise unexpected_value(f"{at}/{_VERSION_FIELD}", f"{_VERSION}, the version of the format", record.version)
+    if (record.turns is UNSET) == (record.steps is UNSET):
         raise unexpected_value(at, "either 'turns' or 'steps'", value)
-    if found.steps is not UNSET:
-        turns = [_read_turn(source, 1, _Turn(found.steps, found.user, None, found.answer, found.citations), at)]
+
+    if record.steps is not UNSET:
+        turns = [_read_turn(source, 1, _Turn(record.steps, record.user, None, record.answer, record.citations), at)]
     else:
-        given = enumerate(found.turns or [])
+        given = enumerate(record.turns or [])
         turns = [_read_turn(source, index + 1, turn, f"{at}/turns/{index}") for index, turn in given] or [Turn(index=1)]
-    query_id, session_id, tag = (expect_id(one, at) for one in (found.query_id, found.session_id, found.system))
+
+    query_id, session_id, tag = (expect_id(name, at) for name in (record.query_id, record.session_id, record.system))
     return Trace(turns, at, record=value, query_id=query_id, session_id=session_id, tag=tag)
 
 
@@ -121,7 +123,7 @@ def _read_turn(source: Source, number: int, turn: _Turn, at: str) -> Turn:
                 search.tool or "search", f"{at}/steps/{index}/searches/{place}", expect_id(search.call_id, at), search.arguments,
                 output=mark_unanswered(search.output if search.results is None else search.results),
                 failed=search.error not in (None, "", False), is_search=True,
-                queries=tuple(one for one in (search.query, *(search.queries or ())) if isinstance(one, str)) or None,
+                queries=tuple(text for text in (search.query, *(search.queries or ())) if isinstance(text, str)) or None,
                 remedy="write its results (a list, empty if it found nothing), its output, or its error",
             )
             for place, search in enumerate(step.searches)
@@ -129,9 +131,13 @@ def _read_turn(source: Source, number: int, turn: _Turn, at: str) -> Turn:
         for place, opened in enumerate(step.opens or ()):
             held = object_or_empty(opened)
             page = ToolCall("open", f"{at}/steps/{index}/opens/{place}", is_search=False, opened=(opened,))
-            page.output, page.failed = held.get("output", UNANSWERED), held.get("error") not in (None, "", False)
+            page.output = held.get("output", UNANSWERED)
+            page.failed = held.get("error") not in (None, "", False)
             calls.append(page)
         steps.append(Step(calls, time=step.time, usage=read_usage(asdict(step)) if source.costs else None))
-    made = Turn(turn.user or "", steps, number, expect_id(turn.query_id, at), answer=turn.answer, cited=turn.citations)
-    made.opens_are_known = any(step.opens is not None for step in turn.steps) or None
-    return made
+
+    trace_turn = Turn(
+        turn.user or "", steps, number, expect_id(turn.query_id, at), answer=turn.answer, cited=turn.citations
+    )
+    trace_turn.opens_are_known = any(step.opens is not None for step in turn.steps) or None
+    return trace_turn

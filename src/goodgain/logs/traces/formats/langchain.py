@@ -78,7 +78,9 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 def _read_name(message: dict[str, Any]) -> Any:
     names = message.get("id") if message.get("lc") == 1 else [message.get("type")]
-    return names[-1] if isinstance(names, list) and names else None
+    if isinstance(names, list) and names:
+        return names[-1]
+    return None
 
 
 def _read_kind(message: dict[str, Any]) -> str:
@@ -101,7 +103,7 @@ def read(source: Source) -> Iterator[Trace]:
         return _Messages.join_exchanges(source, _read_state)  # the records are states, not one trace each
     expected = "a list of messages, or a state of a graph with one"
     find = partial(find_items, paths=_MESSAGE_PATHS, expected=expected)
-    return _Messages.read_source(source, find, of_list=lambda one: "type" in one or _is_message(one))
+    return _Messages.read_source(source, find, of_list=lambda member: "type" in member or _is_message(member))
 
 
 def _read_updates(source: Source) -> Iterator[Trace]:
@@ -117,7 +119,8 @@ def _read_updates(source: Source) -> Iterator[Trace]:
         for record, record_at in updates:
             for name, node in record.items():
                 if isinstance(node, dict):
-                    messages, node_at = node.get("messages"), f"{record_at}/{name}"
+                    messages = node.get("messages")
+                    node_at = f"{record_at}/{name}"
                     reader.read_all(
                         walk_objects([messages] if isinstance(messages, dict) else messages, f"{node_at}/messages")
                     )
@@ -138,13 +141,15 @@ def _read_state(record: Any, at: str) -> Exchange | None:
     if messages is None and state.keys().isdisjoint(("values", "checkpoint")):
         raise unexpected_value(at, "a state of a graph with a list of messages", record)
     # Without messages, the graph had not begun.
-    return Exchange(at, place(messages, f"{at}{path}"), [], state, at) if messages else None
+    if messages:
+        return Exchange(at, place(messages, f"{at}{path}"), [], state, at)
+    return None
 
 
 def _read_query_id(record: Any, at: str) -> str | None:
-    found = ((follow_path(record, f"/{path}"), f"{at}/{path}") for path in _METADATA_PATHS)
-    held = [(expect_object(metadata, place), place) for metadata, place in found if metadata not in (None, ABSENT)]
-    ids = [find_query_id(*one) for one in held]
+    values = ((follow_path(record, f"/{path}"), f"{at}/{path}") for path in _METADATA_PATHS)
+    held = [(expect_object(metadata, place), place) for metadata, place in values if metadata not in (None, ABSENT)]
+    ids = [find_query_id(*pair) for pair in held]
     threads = [expect_id(metadata.get("thread_id"), f"{place}/thread_id") for metadata, place in held]
     return next(filter(None, [*ids, *threads]), None)
 
@@ -162,12 +167,13 @@ class _Messages(JoinedConversation):
         """Return the id of a message. Without an id, return a key that no other message has."""
         bodies = (message, message.get("data"), message.get("kwargs"))
         ids = (object_or_empty(body).get("id") for body in bodies)
-        return next((found for found in ids if isinstance(found, str)), id(message))
+        return next((name for name in ids if isinstance(name, str)), id(message))
 
     def read_exchange(self, exchange: Exchange) -> None:
         super().read_exchange(exchange)
         if len(exchange.messages) >= self._longest:  # the longest state is the latest
-            self._longest, self.record = len(exchange.messages), exchange.response
+            self._longest = len(exchange.messages)
+            self.record = exchange.response
             self.query_id = _read_query_id(exchange.response, exchange.response_at) or self.query_id
 
     def _end(self, at: str) -> None:
@@ -178,9 +184,11 @@ class _Messages(JoinedConversation):
         key = "kwargs" if message.get("lc") == 1 else "data" if isinstance(message.get("data"), dict) else None
         if key is not None:
             body, at = expect_object(message.get(key), f"{at}/{key}"), f"{at}/{key}"
+
         message_id = expect_id(body.get("id"), f"{at}/id")
         if message_id in self._seen:
             return
+
         if message_id is not None:
             self._seen.add(message_id)
         self.report_unread("a message", body, at, _READ)
@@ -199,9 +207,11 @@ class _Messages(JoinedConversation):
                 self.say(body.get("content"), is_call=lambda part: part.get("type") in ("tool_use", "tool_call"))
         elif kind in ("tool", "function"):
             call_id = expect_id(body.get("tool_call_id"), f"{at}/tool_call_id")
-            output, artifact = expect_output(body.get("content"), f"{at}/content"), body.get("artifact")
+            output = expect_output(body.get("content"), f"{at}/content")
+            artifact = body.get("artifact")
             first, spare = (output, UNANSWERED) if artifact is None else (artifact, output)
-            name, failed = text_or_none(body.get("name")), body.get("status") == "error"
+            name = text_or_none(body.get("name"))
+            failed = body.get("status") == "error"
             self.answer(call_id, first, f"{at}/content", name=name, failed=failed, spare=spare)
         elif kind not in _KINDS or kind == "chat":
             if message.get("lc") != 1 and not isinstance(message.get("type"), str):
@@ -209,7 +219,8 @@ class _Messages(JoinedConversation):
             self.source.not_understood(f"message of type {kind!r}", at, ", ".join(sorted(_KINDS)))
 
     def _read_calls(self, body: dict[str, Any], at: str) -> None:
-        calls, extra = body.get("tool_calls"), body.get("additional_kwargs")
+        calls = body.get("tool_calls")
+        extra = body.get("additional_kwargs")
         self.read_calls(calls, f"{at}/tool_calls", arguments="args")
         if isinstance(extra, dict) and not calls:  # dumps older than tool_calls
             for call, call_at in walk_objects(extra.get("tool_calls"), f"{at}/additional_kwargs/tool_calls"):

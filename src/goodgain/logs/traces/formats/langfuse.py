@@ -41,10 +41,10 @@ def _holds_observations(record: Any, depth: int = 3) -> bool:
     if not isinstance(record, dict) or not depth:
         return False
     lists = (record.get(key) for key in ("observations", "traces", "data"))
-    inner = (one for held in lists if isinstance(held, list) for one in held[:50])
+    inner = (member for held in lists if isinstance(held, list) for member in held[:50])
     has_ids = all(key in record or snake_case(key) in record for key in ("traceId", "parentObservationId"))
     is_observation = has_ids and as_word(record.get("type")) in LANGFUSE_KINDS
-    return is_observation or any(_holds_observations(one, depth - 1) for one in inner)
+    return is_observation or any(_holds_observations(member, depth - 1) for member in inner)
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -52,12 +52,15 @@ def read(source: Source) -> Iterator[Trace]:
     for value, at in source.documents():
         with source.handle_errors():
             spans += [*_read_value(source, value, at, {})]
+
     by_id = {(span.trace_id, span.span_id): span for span in spans}
     # A span around a tool, retriever or model is not a search, even if its name is that of a search.
-    for span in [one for one in spans if one.kind in ("TOOL", "RETRIEVER", "LLM")]:
+    deciding = [span for span in spans if span.kind in ("TOOL", "RETRIEVER", "LLM")]
+    for span in deciding:
         for above in iterate_ancestors(span, by_id):
             if above.kind == "TOOL" and above.attributes.get(BY_NAME) and source.is_search(above.name):
                 above.kind = "CHAIN"
+
     _unite_copies(spans, source)
     return read_span_traces(source, spans, _REMEDY)
 
@@ -68,16 +71,17 @@ def _unite_copies(spans: list[Span], source: Source) -> None:
     Copies have the same input and output. The time of the longest copy includes the times of the other copies. Observations
     with the same parent, name and type are not copies.
     """
-    kept: dict[tuple[str, str], list[Span]] = {}
+    copies: dict[tuple[str, str], list[Span]] = {}
     for span in sorted(spans, key=lambda span: span.start - span.end):
         is_search = span.kind == "RETRIEVER" or (span.kind == "TOOL" and source.is_search(span.name))
         output = span.attributes.get("output.value")
         if output is None or not is_search:
             continue
-        same = kept.setdefault((span.trace_id, repr((span.attributes.get("input.value"), output))), [])
-        around = [other for other in same if other.start <= span.start and span.end <= other.end]
-        made = span.parent_id, span.name, span.kind
-        if any((other.parent_id, other.name, other.kind) != made for other in around):
+
+        same = copies.setdefault((span.trace_id, repr((span.attributes.get("input.value"), output))), [])
+        around = [copy for copy in same if copy.start <= span.start and span.end <= copy.end]
+        origin = span.parent_id, span.name, span.kind
+        if any((copy.parent_id, copy.name, copy.kind) != origin for copy in around):
             span.kind = "CHAIN"
             del span.attributes["output.value"]
         else:
@@ -91,18 +95,21 @@ def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], dept
         for index, member in enumerate(value):
             yield from _read_value(source, member, f"{at}/{index}", trace, depth - 1)
         return
+
     record = expect_object(value, at)
     key = next((key for key in ("traces", "data") if isinstance(record.get(key), list)), "observations")
     if key not in record:
         yield _read_observation(source, record, at, trace)
         return
+
     if key == "observations":
-        if any(isinstance(one, str) for one in expect_list(record[key], f"{at}/{key}")):
+        if any(isinstance(text, str) for text in expect_list(record[key], f"{at}/{key}")):
             raise unexpected_value(f"{at}/{key}", "observations, each an object", record[key], _IDS_ONLY)
         session = get_either(record, "sessionId") or trace.get("sessionId")
         trace = {**record, "sessionId": session, OUTCOMES: find_outcomes(record)}
     else:
         trace = {"sessionId": record.get("id")} if key == "traces" else {}
+
     yield from _read_value(source, record[key] or [], f"{at}/{key}", trace, depth - 1)
 
 
@@ -112,9 +119,12 @@ def _read_observation(source: Source, record: dict[str, Any], at: str, trace: di
     parent = expect_id(get_either(record, "parentObservationId"), f"{at}/parentObservationId")
     if span_id is None or trace_id is None:
         raise unexpected_value(f"{at}/id", "the ids of the observation and of its trace", record.get("id"))
-    name, kind = text_or_none(record.get("name")) or "", as_word(record.get("type"))
-    start, end = get_either(record, "startTime"), get_either(record, "endTime")
-    held = [object_or_empty(decode(one.get("metadata"))) for one in (trace, record)]
+
+    name = text_or_none(record.get("name")) or ""
+    kind = as_word(record.get("type"))
+    start = get_either(record, "startTime")
+    end = get_either(record, "endTime")
+    held = [object_or_empty(decode(holder.get("metadata"))) for holder in (trace, record)]
     metadata = {**held[0], **held[1]}
     session = get_either(trace, "sessionId") or get_either(record, "sessionId")
     given = {f"{key}.value": decode(record[key]) for key in ("input", "output") if record.get(key) not in (None, "")}

@@ -74,31 +74,37 @@ def _collect(value: Any, at: str, parent: str | None, runs: dict[str, Placed], d
         for index, member in enumerate(value):
             _collect(member, f"{at}/{index}", parent, runs, depth - 1)
         return
+
     run = expect_object(value, at)
     if "run_type" not in run and isinstance(run.get("runs"), list):
         _collect(run["runs"], f"{at}/runs", parent, runs, depth - 1)
         return
+
     run_id = require_id(run, at, "id" if "id" in run else "run_id", "the id of a run")
     earlier, first_at = runs.get(run_id, ({}, at))
     merged = {**earlier, **{key: one for key, one in run.items() if one is not None or key not in earlier}}
     if parent is not None and not merged.get("parent_run_id"):
         merged["parent_run_id"] = parent
+
     runs[run_id] = (merged, first_at)
     _collect(run.get("child_runs") or [], f"{at}/child_runs", run_id, runs, depth - 1)
 
 
 def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
     kind = expect_text(run.get("run_type"), f"{at}/run_type")
-    name, dotted = text_or_none(run.get("name")) or "", as_word(run.get("dotted_order"))
+    name = text_or_none(run.get("name")) or ""
+    dotted = as_word(run.get("dotted_order"))
     root = _ROOT.match(dotted)
     trace_id = expect_id(run.get("trace_id"), f"{at}/trace_id") or (root[1] if root else run_id)
     parent = expect_id(run.get("parent_run_id"), f"{at}/parent_run_id")
-    if (found := _ORDER.fullmatch(dotted.rpartition(".")[2])) is not None:  # it also orders runs that started together
-        start = read_nanoseconds(f"{found['time']}.{found['micro']}+00:00", f"{at}/dotted_order")
+    if (order := _ORDER.fullmatch(dotted.rpartition(".")[2])) is not None:  # it also orders runs that started together
+        start = read_nanoseconds(f"{order['time']}.{order['micro']}+00:00", f"{at}/dotted_order")
     else:
         start = read_nanoseconds(run.get("start_time"), f"{at}/start_time")
+
     end = read_nanoseconds(run["end_time"], f"{at}/end_time") if run.get("end_time") else 0
-    failed, unknown = run.get("error") not in (None, ""), "" if kind in _KINDS else f"run of type {kind!r}"
+    failed = run.get("error") not in (None, "")
+    unknown = "" if kind in _KINDS else f"run of type {kind!r}"
     span = Span(trace_id, run_id, parent, name, _KINDS.get(kind, kind), start, end, {}, failed, at, unknown)
     extra, inputs, outputs = (decode(run.get(key)) for key in ("extra", "inputs", "outputs"))
     metadata = object_or_empty(extra).get("metadata")
@@ -136,7 +142,7 @@ def _read_costs(run: dict[str, Any], metadata: Any, outputs: Any) -> dict[str, A
 
 def _find_usages(outputs: Any) -> list[Any]:
     """Return the objects with the usage of an answer: of its messages, then of all answers of an old version."""
-    found = []
+    usages = []
     todo = [outputs]
     while todo:
         value = todo.pop()
@@ -144,15 +150,16 @@ def _find_usages(outputs: Any) -> list[Any]:
             todo += value
         elif isinstance(value, dict):
             if isinstance(value.get("usage_metadata"), dict):
-                found.append(value["usage_metadata"])
+                usages.append(value["usage_metadata"])
             else:
                 todo += [value[key] for key in _ANSWER_KEYS if key in value]
+
     answer = object_or_empty(outputs)
-    return [*found, object_or_empty(answer.get("llm_output")).get("token_usage"), answer.get("usage")]
+    return [*usages, object_or_empty(answer.get("llm_output")).get("token_usage"), answer.get("usage")]
 
 
 def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    tool_calls: list[dict[str, Any]] = []
     todo = [outputs]
     while todo:
         value = todo.pop()
@@ -165,5 +172,6 @@ def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
                 named = call["function"] if isinstance(call.get("function"), dict) else call
                 arguments = named.get("args", named.get("arguments"))
                 part = {"type": "tool_call", "id": call.get("id"), "name": named.get("name"), "arguments": arguments}
-                found.append(part)
-    return found
+                tool_calls.append(part)
+
+    return tool_calls

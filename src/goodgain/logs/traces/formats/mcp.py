@@ -26,13 +26,13 @@ _MOST_UNREAD = 10_000
 def sniff(head: FileHead) -> bool:
     messages = [*filter(None, map(_find_message, head.objects))]
     methods = [as_word(message.get("method")) for message in messages]
-    has_method = "initialize" in methods or any(one.startswith(("tools/", "notifications/")) for one in methods)
-    return has_method or any(isinstance(follow_path(one, "/result/content"), list) for one in messages)
+    has_method = "initialize" in methods or any(item.startswith(("tools/", "notifications/")) for item in methods)
+    return has_method or any(isinstance(follow_path(item, "/result/content"), list) for item in messages)
 
 
 def _find_message(record: dict[str, Any]) -> dict[str, Any] | None:
     held = (record, *(record.get(key) for key in _WRAPPERS))
-    return next((one for one in held if isinstance(one, dict) and one.get("jsonrpc") == "2.0"), None)
+    return next((value for value in held if isinstance(value, dict) and value.get("jsonrpc") == "2.0"), None)
 
 
 def read(source: Source) -> Iterator[Trace]:
@@ -54,14 +54,17 @@ class _Messages(Conversation):
         if message is None:
             self._unread += 1
             if not self.record and self._unread == _MOST_UNREAD:
-                told = f"none of the first {_MOST_UNREAD:,} records is a message of JSON-RPC"
-                raise InputError(f"{self.source.path}: {told}. Leave the file out, or name its format")
+                fault = f"none of the first {_MOST_UNREAD:,} records is a message of JSON-RPC"
+                raise InputError(f"{self.source.path}: {fault}. Leave the file out, or name its format")
             self.source.not_understood("record without a message of JSON-RPC", at, 'an object with jsonrpc: "2.0"')
             return
+
         self.record.append(record)
-        number, method = message.get("id"), message.get("method")
+        number = message.get("id")
+        method = message.get("method")
         if isinstance(number, bool) or not isinstance(number, (str, int, float, type(None))):
             raise unexpected_value(f"{at}/id", "an id (text or a number)", number)
+
         key = "" if number is None else repr(number)  # a number and a text are different ids
         if method == "tools/call":
             if not key:
@@ -76,15 +79,19 @@ class _Messages(Conversation):
             expect_text(method, f"{at}/method")
             self._others[key] = True
         elif key in self._waiting and not (self._others.get(key) and self._answers_server(key, record, message)):
-            call, error, result = self._waiting.pop(key)[0], message.get("error"), message.get("result")
+            call = self._waiting.pop(key)[0]
+            error = message.get("error")
+            result = message.get("result")
             self._answered = True
             if error is not None:
                 call.output, call.failed = error, True
             elif result is not None:
-                found = expect_object(result, f"{at}/result")
-                call.failed = found.get("isError") is True
-                has_more = not found.keys() <= {"content", "isError", "_meta"}
-                call.output = found if has_more or not isinstance(found.get("content"), list) else found["content"]
+                content = expect_object(result, f"{at}/result")
+                call.failed = content.get("isError") is True
+                has_more = not content.keys() <= {"content", "isError", "_meta"}
+                call.output = (
+                    content if has_more or not isinstance(content.get("content"), list) else content["content"]
+                )
         elif key and key in self._others:
             self._others[key] = False
         else:
@@ -92,7 +99,8 @@ class _Messages(Conversation):
 
     def _answers_server(self, key: str, record: dict[str, Any], message: dict[str, Any]) -> bool:
         """Return whether a response answers a request that the server sent. A tool call of the client may have the same id."""
-        asked, answered = self._waiting[key][1], record.get("direction")
+        asked = self._waiting[key][1]
+        answered = record.get("direction")
         if asked is not None and answered is not None:
             return bool(asked == answered)
         # Without a direction, the content of the response decides.

@@ -34,11 +34,13 @@ def _read_trace(source: Source, value: Any, at: str) -> Iterator[Span]:
     info, data = (expect_object(record.get(key), f"{at}/{key}") for key in ("info", "data"))
     walk_list(data, "spans", f"{at}/data")
     metadata: dict[str, Any] = {}
+
     for key in ("trace_metadata", "request_metadata", "tags"):
-        found = info.get(key)
-        if isinstance(found, list):  # as the REST API writes them
-            found = {str(one.get("key")): one.get("value") for one in found if isinstance(one, dict)}
-        metadata |= object_or_empty(found)
+        values = info.get(key)
+        if isinstance(values, list):  # as the REST API writes them
+            values = {str(pair.get("key")): pair.get("value") for pair in values if isinstance(pair, dict)}
+        metadata |= object_or_empty(values)
+
     for span in read_spans(source, data["spans"], f"{at}/data/spans"):
         if not span.kind:
             span.unknown = "span without mlflow.spanType"

@@ -73,6 +73,7 @@ def _read_database(source: Source) -> Iterator[Trace]:
         raise InputError(
             f"{source.path}: the SQLite database cannot be read ({error}); copy it again, or export the items as JSON Lines"
         ) from None
+
     for session_id, items in sessions.items():
         with source.handle_errors():
             reader = ItemReader(source, [item for item, _ in items]).read_all(items)
@@ -82,10 +83,12 @@ def _read_database(source: Source) -> Iterator[Trace]:
 def _find_table(database: sqlite3.Connection, path: Path) -> str:
     columns = "SELECT name FROM pragma_table_info(?)"
     tables = [str(table) for (table,) in database.execute(_TABLES).fetchall()]
-    found = [table for table in tables if {name for (name,) in database.execute(columns, (table,))} >= _COLUMNS]
-    if len(found) != 1:
+    session_tables = [
+        table for table in tables if {name for (name,) in database.execute(columns, (table,))} >= _COLUMNS
+    ]
+    if len(session_tables) != 1:
         raise InputError(
             f"{path}: expected one table with the columns {', '.join(sorted(_COLUMNS))}, found "
-            f"{' and '.join(found) or 'none'}; convert a database of SQLiteSession, or export the items as JSON Lines"
+            f"{' and '.join(session_tables) or 'none'}; convert a database of SQLiteSession, or export the items as JSON Lines"
         )
-    return found[0]
+    return session_tables[0]

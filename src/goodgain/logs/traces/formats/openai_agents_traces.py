@@ -40,16 +40,19 @@ def read(source: Source) -> Iterator[Trace]:
     for value, at in read_records(source):
         with source.handle_errors():
             records.append((expect_object(value, at), at))
+
     traces: dict[str, dict[str, Any]] = {}
     spans = []
     for record, at in records:
         if record.get("object") == "trace":
             with source.handle_errors():
                 traces[require_id(record, at, "id", "the id of a trace")] = record
+
     for record, at in records:
         if record.get("object") != "trace":
             with source.handle_errors():
                 spans.append(_read_span(record, at, traces))
+
     return read_span_traces(source, spans, _REMEDY)
 
 
@@ -59,7 +62,8 @@ def _read_span(record: dict[str, Any], at: str, traces: dict[str, dict[str, Any]
     parent = expect_id(record.get("parent_id"), f"{at}/parent_id")
     start = read_nanoseconds(record.get("started_at"), f"{at}/started_at")
     end = read_nanoseconds(record["ended_at"], f"{at}/ended_at") if record.get("ended_at") else 0
-    kind, name = as_word(data.get("type")), text_or_none(data.get("name")) or ""
+    kind = as_word(data.get("type"))
+    name = text_or_none(data.get("name")) or ""
     unknown = "" if kind in _KINDS else f"span of type {kind!r}"
     span = Span(
         trace_id,

@@ -91,7 +91,9 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 def _is_of_other_format(message: dict[str, Any]) -> bool:
     parts = objects_in(message.get("content"))
-    has_parts = any(as_word(one.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(one) for one in parts)
+    has_parts = any(
+        as_word(part.get("type")) in _OTHER_PART_TYPES or not _OTHER_PARTS.isdisjoint(part) for part in parts
+    )
     return message.get("type") not in (None, "message") or not _OTHER_KEYS.isdisjoint(message) or has_parts
 
 
@@ -118,9 +120,9 @@ class _Messages(JoinedConversation):
     @classmethod
     def split(cls, record: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """Return a record's request and response, or None. Cohere and Ollama respond with `message` instead of `choices`."""
-        found = super().split(record) or split_exchange(record, cls.asked, "message")
-        is_whole = found is not None and ("choices" in found[1] or isinstance(found[1]["message"], dict))
-        return found if is_whole else None
+        exchange = super().split(record) or split_exchange(record, cls.asked, "message")
+        is_whole = exchange is not None and ("choices" in exchange[1] or isinstance(exchange[1]["message"], dict))
+        return exchange if is_whole else None
 
     @classmethod
     def find_answer(cls, response: dict[str, Any], at: str) -> list[Placed]:
@@ -140,7 +142,8 @@ class _Messages(JoinedConversation):
     def read_exchange(self, exchange: Exchange) -> None:
         self.model = None
         self.read_all(exchange.messages[exchange.known :])
-        shown, self.model = self.hosted, exchange.response.get("model")
+        shown = self.hosted
+        self.model = exchange.response.get("model")
         self.tag = self.tag or text_or_none(self.model)
         self.spend(exchange.response.get("usage"))
         self.read_all(exchange.answer)
@@ -171,7 +174,8 @@ class _Messages(JoinedConversation):
             self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
 
     def _read_answer(self, message: dict[str, Any], at: str) -> None:
-        content, content_at = message.get("content"), f"{at}/content"
+        content = message.get("content")
+        content_at = f"{at}/content"
         parts = list(walk_parts(content, content_at))
         for part, part_at in parts:
             if part.get("tool_call_result") is not None:
@@ -180,22 +184,28 @@ class _Messages(JoinedConversation):
                 origin = expect_object(result.get("origin"), f"{result_at}/origin")
                 call_id = expect_id(origin.get("id"), f"{result_at}/origin/id")
                 name = expect_optional_text(origin.get("tool_name"), f"{result_at}/origin/tool_name")
-                output, failed = mark_unanswered(result.get("result")), result.get("error") is True
+                output = mark_unanswered(result.get("result"))
+                failed = result.get("error") is True
                 self.answer(call_id, output, result_at, name=name, failed=failed)
+
         if any("tool_call_result" in part for part, _ in parts):
             return
         if "tool_responses" in message:  # AutoGen 0.2: `content` joins the texts of the answers
             for answer, answer_at in walk_objects(message["tool_responses"], f"{at}/tool_responses"):
                 self._read_answer(answer, answer_at)
             return
+
         call_id = expect_id(message.get("tool_call_id"), f"{at}/tool_call_id")
         name = expect_optional_text(message.get("name"), f"{at}/name") if call_id is None else None
         if name is not None and message.get("role") != "function" and not self.has_open_call(None, name):
             name = None  # the name may differ from the name of the function
+
         self.answer(call_id, expect_output(content, content_at), content_at, name=name)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
-        shown, content, content_at = self.hosted, message.get("content"), f"{at}/content"
+        shown = self.hosted
+        content = message.get("content")
+        content_at = f"{at}/content"
         if isinstance(content, str):
             self._report_search_token(content, content_at)
             if message.keys() <= _SPOKEN:
@@ -217,7 +227,8 @@ class _Messages(JoinedConversation):
                 self.hosted += 1
                 found, output = (mark_unanswered(tool.get(key)) for key in ("search_results", "output"))
                 first, spare = (output, UNANSWERED) if found is UNANSWERED else (found, output)
-                name, asked = expect_text(tool.get("type"), f"{tool_at}/type"), tool.get("arguments")
+                name = expect_text(tool.get("type"), f"{tool_at}/type")
+                asked = tool.get("arguments")
                 self.call(ToolCall(name, tool_at, arguments=asked, output=first, spare=spare))
         if "annotations" in message and not message.get("tool_calls") and not message.get("executed_tools"):
             # The log lacks the search behind an answer with citations, or by a model that always searches.
@@ -242,13 +253,14 @@ class _Messages(JoinedConversation):
 
 def _unite_copies(tools: Any, at: str) -> list[Placed]:
     """Merge the two copies of each tool call in a stream of Groq. The first copy lacks the results."""
-    found: dict[tuple[Any, ...], Placed] = {}
+    first_copies: dict[tuple[Any, ...], Placed] = {}
     for place, (member, tool_at) in enumerate(walk_objects(tools, at)):
         tool = {key: value for key, value in member.items() if value is not None}
-        results, index = tool.get("search_results"), tool.get("index")
+        results = tool.get("search_results")
+        index = tool.get("index")
         if "output" not in tool and isinstance(results, dict) and not results.get("results"):
             del tool["search_results"]
         named = (as_word(tool.get(name)) for name in ("type", "arguments"))
         key = (index if isinstance(index, int) else -1 - place, *named)
-        found.setdefault(key, ({}, tool_at))[0].update(tool)
-    return list(found.values())
+        first_copies.setdefault(key, ({}, tool_at))[0].update(tool)
+    return list(first_copies.values())

@@ -108,17 +108,21 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
         lists = [(f"/{key}", value[key]) for key in ("input", "items", "messages", "output") if key in value]
     if not lists:
         raise unexpected_value(at, "a response, or a list of its items", value)
+
     for path, items in lists:
         if path == "/output":
             reader.spend(value.get("usage"))
         if items is None and path != "/input":
             raise unexpected_value(f"{at}{path}", "a list of items", items)
         reader.read_all(walk_objects(_get_input(items) if path == "/input" else items, f"{at}{path}"))
+
     return reader.trace(at)
 
 
 def _get_input(items: Any) -> Any:
-    return [{"role": "user", "content": items}] if isinstance(items, str) else items
+    if isinstance(items, str):
+        return [{"role": "user", "content": items}]
+    return items
 
 
 class ItemReader(JoinedConversation):
@@ -136,8 +140,12 @@ class ItemReader(JoinedConversation):
         kind = as_word(item.get("type"), "message")
         if kind == "message":
             text = message_text(item.get("content")).strip()
-            return (str(item.get("role")), text) if text or item.get("role") == "user" else None
-        return (kind, str(item.get("call_id"))) if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS else None
+            if text or item.get("role") == "user":
+                return (str(item.get("role")), text)
+            return None
+        if kind in _CLIENT_CALLS or kind in _CLIENT_ANSWERS:
+            return (kind, str(item.get("call_id")))
+        return None
 
     def read_exchange(self, exchange: Exchange) -> None:
         # A repeated call may have the output that the first copy lacks.
@@ -171,6 +179,7 @@ class ItemReader(JoinedConversation):
             output = expect_output(item.get("output"), f"{at}/output")
             if any_object(output, lambda part: part.get("type") == "encrypted_content"):
                 output = UNANSWERED
+
             call = self.answer(call_id, output, f"{at}/output")
             if call.tool == _WEB_RUN and call.output is not UNANSWERED:
                 parts = output if isinstance(output, list) else [output]
@@ -188,7 +197,8 @@ class ItemReader(JoinedConversation):
         by_reasoning = any(item.get("type") == "reasoning" for item, _ in items)
         new_step, stepped, client_step = True, False, False
         waiting: list[ToolCall] = []
-        said: list[dict[str, Any]] = []
+        texts: list[dict[str, Any]] = []
+
         for item, at in items:
             kind = as_word(item.get("type"), "message")
             client = kind in _CLIENT_CALLS
@@ -196,7 +206,7 @@ class ItemReader(JoinedConversation):
                 new_step = True
                 if kind == "message":
                     self._read_message(item, at)
-                    said += objects_in(item.get("content"))
+                    texts += objects_in(item.get("content"))
                 for part in objects_in(item.get("content")) if self.source.citations else ():
                     notes = objects_in(part.get("annotations"))
                     notes = [note for note in notes if note.get("type") == "url_citation"]
@@ -206,7 +216,7 @@ class ItemReader(JoinedConversation):
                 continue
             if (call := self._read_call(kind, item, at)) is None:
                 continue
-            said.clear()
+            texts.clear()
             if call.is_search and call.output is UNANSWERED:
                 waiting.append(call)
             if not client and self.has_call(call.call_id):
@@ -217,9 +227,10 @@ class ItemReader(JoinedConversation):
                 stepped = True
             new_step, client_step = False, client_step or client
             self.call(call)
+
         if items and not stepped:
             self.step()  # an answer without a call is a step: the next user message is a new turn
-        self.say(said)
+        self.say(texts)
 
     def _read_message(self, item: dict[str, Any], at: str) -> None:
         if item.get("role") not in _ROLES:
@@ -232,11 +243,16 @@ class ItemReader(JoinedConversation):
     def _read_call(self, kind: str, item: dict[str, Any], at: str) -> ToolCall | None:
         if kind in _CLIENT_CALLS:
             call = read_call(item, at, "name", "call_id", _CLIENT_CALLS[kind])
-            return _read_web_run(call) if (item.get("namespace"), call.tool) == ("web", "run") else call
-        call_id, failed = expect_id(item.get("id"), f"{at}/id"), item.get("status") == "failed"
+            if (item.get("namespace"), call.tool) == ("web", "run"):
+                return _read_web_run(call)
+            return call
+
+        call_id = expect_id(item.get("id"), f"{at}/id")
+        failed = item.get("status") == "failed"
         if kind == "web_search_call":
             action = {} if item.get("action") is None else expect_object(item["action"], f"{at}/action")
-            does, found = as_word(action.get("type"), "search"), action.get("sources")
+            does = as_word(action.get("type"), "search")
+            found = action.get("sources")
             if does != "search":
                 if does not in _OTHER_ACTIONS:
                     what = f"action of type {does!r} in a web_search_call"
@@ -247,21 +263,26 @@ class ItemReader(JoinedConversation):
             arguments = {name: value for name, value in action.items() if name not in _NO_ARGUMENTS}
             return ToolCall(kind, at, call_id, arguments, urls, is_search=True, failed=failed, remedy=remedy)
         if kind == "file_search_call":
-            found, asked = item.get("results"), item.get("queries")
+            found = item.get("results")
+            asked = item.get("queries")
             hits = UNANSWERED if found is None else [*starmap(_read_file_hit, walk_objects(found, f"{at}/results"))]
             call = ToolCall(kind, at, call_id, asked, hits, is_search=True, doc_type="passage")
-            call.failed, call.remedy = failed and found is None, _FILE_REMEDY
+            call.failed = failed and found is None
+            call.remedy = _FILE_REMEDY
             return call
         if kind == "mcp_call":
             call = read_call(item, at)
-            call.output, call.failed = mark_unanswered(item.get("output")), item.get("error") not in (None, "")
+            call.output = mark_unanswered(item.get("output"))
+            call.failed = item.get("error") not in (None, "")
             return call
         if kind in _OTHER_CALLS:
             return ToolCall(kind, at, call_id, is_search=False, output=None)
         if kind.endswith("_search_call"):  # a search tool newer than this reader
-            name, asked = as_word(item.get("name")) or kind, item.get("arguments", item.get("action"))
+            name = as_word(item.get("name")) or kind
+            asked = item.get("arguments", item.get("action"))
             remedy = f"goodgain does not read items of type {kind!r}"
             return ToolCall(name, at, call_id, asked, is_search=True, remedy=remedy, failed=failed)
+
         if kind not in _OTHER_TYPES:
             self.report_kind("item", item, "type", at, "an item such as message, function_call")
         return None
@@ -269,14 +290,16 @@ class ItemReader(JoinedConversation):
 
 def _read_web_run(call: ToolCall) -> ToolCall:
     """Read a call of `web.run`, Codex's web tool. The arguments show whether the call searches, opens a page or finds text."""
-    asked = parse_if_json(call.arguments)
-    if not isinstance(asked, dict):
-        raise unexpected_value(call.at, "arguments of web.run as a JSON object", asked)
-    queries = asked.get("search_query")
+    arguments = parse_if_json(call.arguments)
+    if not isinstance(arguments, dict):
+        raise unexpected_value(call.at, "arguments of web.run as a JSON object", arguments)
+    queries = arguments.get("search_query")
     texts = [query.get("q") for query in objects_in(queries)]
-    call.tool, call.is_search, call.remedy = _WEB_RUN, bool(queries), _WEB_RUN_REMEDY
+    call.tool = _WEB_RUN
+    call.is_search = bool(queries)
+    call.remedy = _WEB_RUN_REMEDY
     call.queries = tuple(text for text in texts if isinstance(text, str))
-    call.opened = tuple(one.get("ref_id") for one in objects_in(asked.get("open"))) or None
+    call.opened = tuple(page.get("ref_id") for page in objects_in(arguments.get("open"))) or None
     return call
 
 
@@ -284,11 +307,11 @@ def _read_file_hit(hit: dict[str, Any], at: str) -> dict[str, Any]:
     """Convert a result of a file search. `file_id` becomes `doc_id`, so several results may share a `doc_id`."""
     if hit.get("file_id") is None:
         raise unexpected_value(f"{at}/file_id", "the id of a file", None)
-    kept = {"title": "filename", "text": "text", "score": "score", "file_name": "filename"}
+    names = {"title": "filename", "text": "text", "score": "score", "file_name": "filename"}
     attributes = object_or_empty(hit.get("attributes"))
     return {
         "doc_id": hit["file_id"],
-        **{name: hit[key] for name, key in kept.items() if hit.get(key) not in (None, "")},
+        **{name: hit[key] for name, key in names.items() if hit.get(key) not in (None, "")},
         **{f"attribute_{name}": value for name, value in attributes.items()},
     }
 

@@ -69,7 +69,8 @@ class _Session(Conversation):
             state = object_or_empty(part.get("state"))
             call_id = expect_id(part.get("callID"), f"{at}/callID")
             call = ToolCall(expect_text(part.get("tool"), f"{at}/tool"), at, call_id, state.get("input"))
-            call.output, call.failed = mark_unanswered(state.get("output")), state.get("status") == "error"
+            call.output = mark_unanswered(state.get("output"))
+            call.failed = state.get("status") == "error"
             self.call(call)
         elif kind not in _OTHER_PARTS:
             self.report_kind("part", part, "type", at, "text, tool, step-start ...")

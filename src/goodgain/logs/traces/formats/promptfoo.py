@@ -31,17 +31,19 @@ def read(source: Source) -> Iterator[Trace]:
         rows += [(record, at)] if members is None else walk_objects(members, f"{at}{found_at}")
 
     def read_row(row: Any, at: str) -> Trace:
-        asked, reader = object_or_empty(row.get("vars")), Conversation(source, row)
-        test = id_or_none(row.get("testIdx")) or repr(asked)
-        query_id = tests.setdefault(test, find_id(asked) or f"{source.name}-{len(tests) + 1}")
+        variables = object_or_empty(row.get("vars"))
+        reader = Conversation(source, row)
+        test = id_or_none(row.get("testIdx")) or repr(variables)
+        query_id = tests.setdefault(test, find_id(variables) or f"{source.name}-{len(tests) + 1}")
         provider = row["provider"]
         tag = provider.get("label") or provider.get("id") if isinstance(provider, dict) else provider
         prompt = object_or_empty(row.get("prompt"))
-        question = find_question(asked) or message_text(prompt.get("raw"))
+        question = find_question(variables) or message_text(prompt.get("raw"))
         reader.user(question)
         reader.step()
         call = reader.call(ToolCall("retrieval", f"{at}/response/output", is_search=True, queries=(question,)))
-        call.output, call.failed = _find_output(row), bool(row.get("error"))
+        call.output = _find_output(row)
+        call.failed = bool(row.get("error"))
         return reader.trace(at, query_id=query_id, tag=tag)
 
     for row, at in filter(lambda placed: _is_row(placed[0]), rows):

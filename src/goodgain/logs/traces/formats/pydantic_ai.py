@@ -27,7 +27,8 @@ from goodgain.logs.traces.expected_values import as_word, expect_id, objects_in,
 
 _KINDS = {"request", "response"}
 #: Kinds of parts: calls of the client's and the provider's tools, and their returns.
-_CALLS, _RETURNS = {"tool-call", "builtin-tool-call"}, {"tool-return", "builtin-tool-return"}
+_CALLS = {"tool-call", "builtin-tool-call"}
+_RETURNS = {"tool-return", "builtin-tool-return"}
 #: Kinds of parts without a call or a result.
 _OTHER_PARTS = {
     *("system-prompt", "text", "thinking", "file", "compaction", "speech", "retry-feedback", "instruction"),
@@ -35,20 +36,21 @@ _OTHER_PARTS = {
     *("tool-availability-delta", "capability-load-delta"),
 }
 #: Values of `outcome` for failed calls, and for calls that were not made.
-_FAILED, _NOT_MADE = {"failed", "retried", "interrupted"}, {"denied"}
+_FAILED = {"failed", "retried", "interrupted"}
+_NOT_MADE = {"denied"}
 _PATHS = ("messages", "message_history", "all_messages", "new_messages", "message_list")
 _REMEDY = "ask the provider to return the search's sources: the log lacks what its own tool found"
 
 
 def sniff(head: FileHead) -> bool:
-    messages = [one for held in head.conversations for one in objects_in(find_list(held, *_PATHS)[0])]
+    messages = [item for held in head.conversations for item in objects_in(find_list(held, *_PATHS)[0])]
     of_kind = (message for message in messages if as_word(message.get("kind")) in _KINDS)
     return any(any_object(message.get("parts"), lambda part: "part_kind" in part) for message in of_kind)
 
 
 def read(source: Source) -> Iterator[Trace]:
     find = partial(find_items, paths=_PATHS, expected="a list of messages (requests and responses)")
-    return _Messages.read_source(source, find, of_list=lambda one: "kind" in one or "parts" in one)
+    return _Messages.read_source(source, find, of_list=lambda item: "kind" in item or "parts" in item)
 
 
 class _Messages(Conversation):
@@ -59,15 +61,18 @@ class _Messages(Conversation):
             return
         if not isinstance(message.get("parts"), list):
             raise unexpected_value(f"{at}/parts", "a list of parts", message.get("parts"))
+
         self.report_unread("a message", message, at, ("parts",))
         if kind == "response":
             self.spend(message.get("usage"))
             self.step(message.get("timestamp"))
         for part, part_at in walk_objects(message["parts"], f"{at}/parts"):
             self._read_part(part, part_at)
+
         if kind == "response":
             spoken = ({"type": part.get("part_kind"), "text": part.get("content")} for part in message["parts"])
             self.say([*spoken], is_call=lambda part: part["type"] in _CALLS | _RETURNS)
+
         self.session_id = expect_id(message.get("conversation_id"), f"{at}/conversation_id") or self.session_id
         self.query_id = find_query_id(message.get("metadata"), f"{at}/metadata") or self.query_id
         self.tag = text_or_none(message.get("model_name")) or self.tag
@@ -81,14 +86,16 @@ class _Messages(Conversation):
             call.remedy = _REMEDY if kind == "builtin-tool-call" else ""
         elif kind in _RETURNS:
             call_id = require_id(part, at, "tool_call_id")
-            outcome, content = as_word(part.get("outcome"), "success"), part.get("content")
+            outcome = as_word(part.get("outcome"), "success")
+            content = part.get("content")
             if outcome not in {"success"} | _FAILED | _NOT_MADE:
                 expected = "success, failed, retried, interrupted or denied"
                 raise unexpected_value(f"{at}/outcome", expected, part.get("outcome"))
             output = _unwrap_hosted(content) if kind == "builtin-tool-return" else mark_unanswered(content)
             call = self.answer(call_id, output, at, failed=outcome in _FAILED)
             if outcome in _NOT_MADE:
-                call.is_search, call.opened = False, ()
+                call.is_search = False
+                call.opened = ()
         elif kind == "retry-prompt":
             retried = expect_id(part.get("tool_call_id"), f"{at}/tool_call_id")
             if part.get("tool_name") is not None and self.has_call(retried):  # else the retry concerns the answer
@@ -104,5 +111,5 @@ def _unwrap_hosted(content: Any) -> Any:
         return mark_unanswered(content)
     if content.get("status") == "failed":
         return {"error": "failed"}
-    found = (content.get(key) for key in ("results", "sources"))  # results are those of a file search
-    return next((one for one in found if one is not None), UNANSWERED)
+    values = (content.get(key) for key in ("results", "sources"))  # results are those of a file search
+    return next((value for value in values if value is not None), UNANSWERED)

@@ -35,6 +35,7 @@ def read(source: Source) -> Iterator[Trace]:
         with source.handle_errors():
             line = expect_object(value, at)
             sessions.setdefault(expect_id(line.get("sessionId"), f"{at}/sessionId"), []).append((line, at))
+
     for session, lines in sessions.items():
         with source.handle_errors():
             reader = ContentReader(source, lines[0][0])

@@ -53,35 +53,41 @@ class _Search(NamedTuple):
 
     @property
     def queries(self) -> tuple[str, ...]:
-        searched = (extract_queries(self.holders[-1].get(name)) for name in _SEARCHED)
-        asked = map(_find_question, reversed(self.holders))
-        return next(filter(None, searched), ()) or tuple(filter(None, [next(filter(None, asked), "")]))
+        own_queries = (extract_queries(self.holders[-1].get(name)) for name in _SEARCHED)
+        questions = map(_find_question, reversed(self.holders))
+        return next(filter(None, own_queries), ()) or tuple(filter(None, [next(filter(None, questions), "")]))
 
 
 def sniff(head: FileHead) -> bool:
     if head.kind not in ("json", "jsonl") or _OF_OTHERS.search(head.raw):
         return False
     key = _find_wrapper(head.value)
-    found = [list(_find_searches(record, "")) for record in (head.records if key is None else head.value[key])]
-    has_question = bool(found) and any(one.queries for one in found[0])
-    return has_question and not any(map(_find_doubt, found)) and any(one.passages for many in found for one in many)
+    records = head.records if key is None else head.value[key]
+    searches_of_records = [list(_find_searches(record, "")) for record in records]
+    has_question = bool(searches_of_records) and any(search.queries for search in searches_of_records[0])
+    if not has_question or any(map(_find_doubt, searches_of_records)):
+        return False
+    return any(search.passages for searches in searches_of_records for search in searches)
 
 
 def read(source: Source) -> Iterator[Trace]:
     def read_record(record: Any, at: str) -> Trace:
-        reader, searches = Conversation(source, expect_object(record, at)), list(_find_searches(record, at))
+        reader = Conversation(source, expect_object(record, at))
+        searches = list(_find_searches(record, at))
         if not searches:
             raise unexpected_value(at, "a question and the passages retrieved for it", record)
         if doubt := _find_doubt(searches):
             raise InputError(f"{doubt}; write a record for each question, with one list of passages for each search")
-        said = _find_question(record) or searches[0].turn or " ".join(searches[0].queries)
-        reader.user(said)
+
+        question = _find_question(record) or searches[0].turn or " ".join(searches[0].queries)
+        reader.user(question)
         for search in searches:
-            if search.turn not in ("", said):
-                reader.user(said := search.turn)
+            if search.turn not in ("", question):
+                reader.user(question := search.turn)
             reader.step()
             call = reader.call(ToolCall("retrieval", search.at, is_search=True, queries=search.queries))
             call.output = search.passages
+
         for place in _find_other_calls(record, at, {search.at for search in searches}):
             source.not_understood("a call beside the passages", place, "a list of passages for each search")
         return reader.trace(at, query_id=find_record_id(record))
@@ -103,9 +109,12 @@ def _find_wrapper(value: Any) -> str | None:
     if not isinstance(value, dict) or _find_passages(value) or _find_question(value, _OWN):
         return None
     names = _OWN if _find_question(value) else _ASKED
-    asked = ((key, one) for key, held in value.items() for one in objects_in(held) if _find_question(one, names))
-    keys = list(dict.fromkeys(key for key, one in asked if any(_find_searches(one, ""))))
-    return keys[0] if len(keys) == 1 and "turn" not in keys[0].lower() else None
+    records = (
+        (key, record) for key, held in value.items() for record in objects_in(held) if _find_question(record, names)
+    )
+    keys: list[str] = list(dict.fromkeys(key for key, record in records if any(_find_searches(record, ""))))
+    is_wrapper = len(keys) == 1 and "turn" not in keys[0].lower()
+    return keys[0] if is_wrapper else None
 
 
 def _find_searches(
@@ -121,15 +130,15 @@ def _find_searches(
     for name, held in inner if depth else ():
         if name not in keys:
             is_turn = isinstance(held, dict) and "turn" in at.rpartition("/")[2].lower()
-            said = _find_question(held) if is_turn else turn
-            yield from _find_searches(held, f"{at}/{name}", holders, said, depth - 1)
+            question = _find_question(held) if is_turn else turn
+            yield from _find_searches(held, f"{at}/{name}", holders, question, depth - 1)
 
 
 def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for name, held in inner:
         place = f"{at}/{name}"
-        if any(one.startswith(f"{place}/") for one in read):
+        if any(search_place.startswith(f"{place}/") for search_place in read):
             yield from _find_other_calls(held, place, read)
         elif place not in read and holds_call(held):
             yield place
@@ -137,15 +146,17 @@ def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
 
 def _find_doubt(searches: list[_Search]) -> str:
     """Return the reason why the searches of a record may not belong to one query, or an empty text if no reason exists."""
-    places = [one.at.rpartition("/")[0] + "/" for one in searches]
-    for one, place in zip(searches, places, strict=True):
-        if sum(other.startswith(place) for other in places) > 1:
-            return f"{one.at}: may repeat other passages of the same question"
+    places = [search.at.rpartition("/")[0] + "/" for search in searches]
+    for search, place in zip(searches, places, strict=True):
+        if sum(other_place.startswith(place) for other_place in places) > 1:
+            return f"{search.at}: may repeat other passages of the same question"
     record = searches[0].holders[0] if searches else {}
     names = () if _find_question(record, _OWN) else _OWN if _find_question(record) else _ASKED
-    inner = [[_find_question(held, names) for held in reversed(one.holders[1:])] for one in searches if not one.turn]
-    asked = {next(filter(None, texts), "") for texts in inner}
-    return f"{searches[0].at}: the object holds several questions" if len(asked) > 1 else ""
+    inner = [
+        [_find_question(held, names) for held in reversed(search.holders[1:])] for search in searches if not search.turn
+    ]
+    questions = {next(filter(None, texts), "") for texts in inner}
+    return f"{searches[0].at}: the object holds several questions" if len(questions) > 1 else ""
 
 
 def _find_passages(value: dict[str, Any]) -> list[str]:
@@ -159,10 +170,18 @@ def _read_passages(held: Any) -> Any:
     if isinstance(held, dict) and len(held) == 1:  # Bedrock's retrievalResults
         held = next(iter(held.values()))
     members = held if isinstance(held, list) else []
-    texts = [one["text"] if isinstance(one, dict) and one.keys() == {"text"} else one for one in members]
-    if any(isinstance(one, str) and " " in one for one in texts) and all(isinstance(one, str) for one in texts):
-        return [{"snippet": one} for one in texts]
+    texts = list(map(_take_text, members))
+    are_texts = all(isinstance(text, str) for text in texts)
+    if are_texts and any(" " in text for text in texts):
+        return [{"snippet": text} for text in texts]
     return held
+
+
+def _take_text(passage: Any) -> Any:
+    """Return the text of a passage that is an object with only a text. Return any other passage unchanged."""
+    if isinstance(passage, dict) and passage.keys() == {"text"}:
+        return passage["text"]
+    return passage
 
 
 def _add_ids(passages: Any, ids: Any) -> Any:
@@ -179,6 +198,13 @@ def _add_ids(passages: Any, ids: Any) -> Any:
 
 def _find_question(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:
     inner = object_or_empty(value.get("inputRecord"))
-    held = (one.get(name) for one in (value, inner) for name in names)
-    texts = (message_text(one.get("content") or one.get("text")) if isinstance(one, dict) else one for one in held)
+    values = (record.get(name) for record in (value, inner) for name in names)
+    texts = map(_read_question, values)
     return next((text for text in texts if isinstance(text, str) and text.strip()), "")
+
+
+def _read_question(value: Any) -> Any:
+    """Return the text of a question that is a message. Return any other value unchanged."""
+    if isinstance(value, dict):
+        return message_text(value.get("content") or value.get("text"))
+    return value

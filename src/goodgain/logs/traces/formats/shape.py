@@ -58,32 +58,38 @@ def _read_queries(source: Source) -> Iterator[Trace]:
     log = _Log(source)
     found_in_log = _find_events(log)
     repeated = find_repeated(found_in_log, queries.find_own_id)
-    found = [one for index, one in enumerate(found_in_log) if index not in repeated]
+    events = [event for index, event in enumerate(found_in_log) if index not in repeated]
     unnamed = [found_in_log[index] for index in sorted(repeated) if queries.find_own_id(found_in_log[index]) is None]
     if unnamed:
         source.summary.count("repeated_messages", format_place(log.locate(unnamed[0].place)), len(unnamed))
-    calls = [one for one in found if log.pairer.is_certain(one)] or [one for one in found if one.call]
+
+    calls = [event for event in events if log.pairer.is_certain(event)] or [event for event in events if event.call]
     find_key = queries.tell_queries_apart(calls, log.value, log.locate, source)
-    for one in found:
-        key = find_key(one)
-        one.query = key and key.query
-    found = log.pairer.pair(sort_events(found, log.report_unsorted))
-    if not any(one.call or one.traces for one in found):
+    for event in events:
+        key = find_key(event)
+        event.query = key and key.query
+
+    events = log.pairer.pair(sort_events(events, log.report_unsorted))
+    if not any(event.call or event.traces for event in events):
         return
-    for call in (one.call for one in found if one.call):
+
+    for call in (event.call for event in events if event.call):
         call.name_called_tool(source.is_search)
-    made = [one.call.tool for one in found if one.call]
-    if not any(one.traces for one in found) and not any(map(source.is_search, made)):
-        raise _make_no_search_error(source, found)
-    for call in (one.call for one in found if one.call and find_key(one) is None):
+    tools = [event.call.tool for event in events if event.call]
+    if not any(event.traces for event in events) and not any(map(source.is_search, tools)):
+        raise _make_no_search_error(source, events)
+
+    for call in (event.call for event in events if event.call and find_key(event) is None):
         if source.is_search(call.tool):
             raise InputError(
                 f"{call.at}: no query is known for the search {call.tool}; write the searches in the format jsonl"
             )
+
     repeated_records = {key.place for index in repeated if (key := find_key(found_in_log[index])) is not None}
-    groups = queries.gather_queries(found, find_key, log.value, repeated_records)
-    asked = [text for group in groups if (text := group.key.query_id or group.question)]
-    are_runs = len(set(asked)) < len(asked) and all(group.key.trial for group in groups)
+    groups = queries.gather_queries(events, find_key, log.value, repeated_records)
+    questions = [text for group in groups if (text := group.key.query_id or group.question)]
+    are_runs = len(set(questions)) < len(questions) and all(group.key.trial for group in groups)
+
     for number, group in enumerate(groups, start=1):
         with source.handle_errors():
             trace = log.make_trace(group)
@@ -92,12 +98,12 @@ def _read_queries(source: Source) -> Iterator[Trace]:
             yield trace
 
 
-def _make_no_search_error(source: Source, found: list[Found]) -> NoSearchError:
-    calls = [event.call for event in found if event.call]
+def _make_no_search_error(source: Source, events: list[Found]) -> NoSearchError:
+    calls = [event.call for event in events if event.call]
     counts = Counter(call.tool for call in calls).most_common(5)
-    shown = ", ".join(f"{tool} {count}" for tool, count in counts)
+    examples = ", ".join(f"{tool} {count}" for tool, count in counts)
     error = NoSearchError(
-        f"{source.path}: none of its calls is a search ({shown}); name the search tools with {spell('tools')}"
+        f"{source.path}: none of its calls is a search ({examples}); name the search tools with {spell('tools')}"
     )
     answered = [call for call in calls if call.answered]
     likely = [call.tool for call in answered if looks_like_results(call.output, call.at)]
@@ -107,12 +113,12 @@ def _make_no_search_error(source: Source, found: list[Found]) -> NoSearchError:
 
 def _find_events(log: "_Log") -> list[Found]:
     """Return the calls, answers and texts of a log. If no call is a search, lists whose keys `tools=` names are searches."""
-    found = log.finder.find(log.value)
+    events = log.finder.find(log.value)
     is_search = log.source.is_search
-    has_search = any(event.traces or (event.call and is_search(event.call.tool)) for event in found)
+    has_search = any(event.traces or (event.call and is_search(event.call.tool)) for event in events)
     if not has_search and "search" in is_search.decisions.values():
-        found = log.finder.find_with_lists(log.value)
-    return [part for event in found for part in queries.split_traces(event)]
+        events = log.finder.find_with_lists(log.value)
+    return [part for event in events for part in queries.split_traces(event)]
 
 
 class _Log:
@@ -124,6 +130,7 @@ class _Log:
                 f"{source.path}: has more than {_MOST_VALUES:,} lines, which the format 'shape' cannot read; split the log into "
                 "several files, or write the searches in the format jsonl"
             )
+
         self._in_lines = not (len(values) == 1 and source.head.kind == "json")
         self._starts = [at for _, at in values]
         self.value: Any = [value for value, _ in values] if self._in_lines else values[0][0]
@@ -132,8 +139,10 @@ class _Log:
         self.pairer = CallPairer(source, self.locate)
 
     def locate(self, place: Place) -> str:
-        start, rest = (self._starts[int(place[0])], place[1:]) if self._in_lines and place else (self._starts[0], place)
-        return format_place(start) if not rest else start + "".join(f"/{key}" for key in rest)
+        start, path = (self._starts[int(place[0])], place[1:]) if self._in_lines and place else (self._starts[0], place)
+        if not path:
+            return format_place(start)
+        return start + "".join(f"/{key}" for key in path)
 
     def _read_in_known_format(self, value: Any, place: Place) -> list[Trace] | None:
         """Return the traces of a value if exactly one known format recognises the value and finds a search in it, else None."""
@@ -141,27 +150,32 @@ class _Log:
             return None
         if isinstance(value, list) and not any(isinstance(member, dict) for member in value):
             return None
+
         self._tried += 1
         try:
             raw = orjson.dumps(value)
         except TypeError:  # a number beyond 64 bits, or lists 250 deep: no known format has them
             return None
+
         head = FileHead("value.json", raw, whole=True)
         if (read_format := find_reader(head)) is None:
             return None
+
         inside = self.locate(place).partition(", at ")[2]
         inner = replace(self.source, head=head, open=lambda: BytesIO(raw), inside=inside, skip=False)
         try:
             traces = list(read_format(inner))
         except InputError:
             return None
-        made = _list_calls(traces)
-        for call in made:
+
+        calls = _list_calls(traces)
+        for call in calls:
             call.name_called_tool(self.source.is_search)
-        if not any(self.source.is_search(call.tool) if call.is_search is None else call.is_search for call in made):
+
+        if not any(self.source.is_search(call.tool) if call.is_search is None else call.is_search for call in calls):
             return None
         traces[0].unknown += inner.take_unknown()
-        lacks_answers = any(not call.answered and not call.remedy for call in made)
+        lacks_answers = any(not call.answered and not call.remedy for call in calls)
         if lacks_answers and (place or any(trace.unknown for trace in traces)):
             return None  # the answers may be in what is not understood, or in another part of the log
         return traces
@@ -171,23 +185,25 @@ class _Log:
 
     def make_trace(self, group: queries.FoundQuery) -> Trace:
         record = group.record
-        if len(asked := list(dict.fromkeys(filter(None, group.asked)))) > 1:
+        if len(questions := list(dict.fromkeys(filter(None, group.asked)))) > 1:
             raise InputError(
                 f"{format_place(self.locate(group.key.place))}: the query id {group.key.query_id!r} has two questions, "
-                f"{asked[0][:80]!r} and {asked[1][:80]!r}; name the field of the query's id with {spell('query_id')}"
+                f"{questions[0][:80]!r} and {questions[1][:80]!r}; name the field of the query's id with {spell('query_id')}"
             )
+
         if len(group.members) == 1 and group.members[0].traces:
             trace = group.members[0].traces[0]
             trace.record = trace.record if record is None else record
         else:
             _check_copies(group.members, self.locate)
             conversation = Conversation(self.source, record)
-            if not any(one.text for one in group.members):
+            if not any(member.text for member in group.members):
                 conversation.user(group.question)
             has_joined = _report(group.members, conversation, len(group.key.place), self.source.is_search)
             trace = conversation.trace(self.locate(group.key.place))
             trace.iteration = "call" if has_joined else None
             trace.models = group.models
+
         trace.query_id = trace.query_id or group.key.query_id
         return trace
 
@@ -215,17 +231,18 @@ def _list_calls(traces: list[Trace]) -> list[ToolCall]:
 def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
     """Raise an InputError if two parts of a record hold the same call: the user must leave out one of the two copies."""
     first: dict[str, tuple[Place, Found]] = {}
-    for one in members:
-        part = tuple(0 if isinstance(key, int) else key for key in one.place)
-        for call in [one.call] if one.call else _list_calls(one.traces):
+    for event in members:
+        part = tuple(0 if isinstance(key, int) else key for key in event.place)
+        for call in [event.call] if event.call else _list_calls(event.traces):
             is_list = call.is_search and call.arguments is None  # `tools=` names its key
             content = call.output if is_list else (call.arguments, call.queries)
-            other_part, other = first.setdefault(repr((call.tool, content)), (part, one))
+            other_part, other_event = first.setdefault(repr((call.tool, content)), (part, event))
             if part != other_part:
+                other_place = locate(other_event.place).rpartition(", at ")[2]
+                alike = "results" if is_list else "arguments"
                 raise InputError(
-                    f"{locate(one.place)}: the call of {call.tool} is also at {locate(other.place).rpartition(', at ')[2]}, with "
-                    f"the same {'results' if is_list else 'arguments'}; leave out one of the two copies, or write the searches in "
-                    "the format jsonl"
+                    f"{locate(event.place)}: the call of {call.tool} is also at {other_place}, with the same {alike}; leave out "
+                    "one of the two copies, or write the searches in the format jsonl"
                 )
 
 
@@ -238,34 +255,36 @@ def _report(members: list[Found], conversation: Conversation, depth: int, is_sea
 
     The first `depth` keys of a call's place lead to the record. Only lists inside the record join calls to a step.
     """
-    searches = [k for k, one in enumerate(members) if one.traces or (one.call and is_search(one.call.tool))]
+    searches = [k for k, event in enumerate(members) if event.traces or (event.call and is_search(event.call.tool))]
     last_search = max(searches, default=0)
     answered, has_joined, spoke = True, False, True
     last: Place | None = None
-    for k, one in enumerate(members):
-        if one.text is not None:
-            if one.text and spoke and k <= last_search:
-                conversation.user(one.text)
-            spoke = not one.text or spoke
+
+    for k, event in enumerate(members):
+        if event.text is not None:
+            if event.text and spoke and k <= last_search:
+                conversation.user(event.text)
+            spoke = not event.text or spoke
             answered, last = True, None
-        elif one.traces:
-            for turn in one.traces[0].turns:
+        elif event.traces:
+            for turn in event.traces[0].turns:
                 conversation.user(turn.user_text)
                 for step in turn.steps:
                     conversation.step(step.time)
                     for call in step.calls:
                         conversation.call(call)
-        elif one.call is None:
+        elif event.call is None:
             answered, last = True, None
         else:
-            whole = one.call.answered and not one.is_apart
-            numbers = [index for index, key in enumerate(one.place) if index >= depth and isinstance(key, int)]
-            held_in = one.place[: numbers[-1]] if len(numbers) > 1 else one.place
+            whole = event.call.answered and not event.is_apart
+            numbers = [index for index, key in enumerate(event.place) if index >= depth and isinstance(key, int)]
+            held_in = event.place[: numbers[-1]] if len(numbers) > 1 else event.place
             if whole and held_in == last:
                 has_joined = True
             elif whole or answered:
                 conversation.step()
             answered, last = whole, held_in if whole else None
-            conversation.call(one.call)
+            conversation.call(event.call)
             spoke = False
+
     return has_joined

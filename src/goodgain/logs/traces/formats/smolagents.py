@@ -38,13 +38,16 @@ _FUNCTION = re.compile(r"(?<![\w.])([A-Za-z_]\w*)\s*\(")
 _DEFINED = re.compile(r"\bdef\s+([A-Za-z_]\w*)")
 #: The heading that search tools of smolagents write above their results.
 _HEADING = re.compile(r"^## Search Results\s*$", re.MULTILINE)
-_TASK, _CALLING, _OBSERVED, _FAILED = "New task:\n", "Calling tools:\n", "Observation:\n", "Error"
+_TASK = "New task:\n"
+_CALLING = "Calling tools:\n"
+_OBSERVED = "Observation:\n"
+_FAILED = "Error"
 _REMEDY = "the agent searched in its code: log the tool's calls, or record spans (format openinference)"
 _SHARED = "the step has one text for several calls, and no answer for this one"
 
 
 def sniff(head: FileHead) -> bool:
-    return any(any_object(find_list(one, *_PATHS)[0], _is_step) for one in head.conversations)
+    return any(any_object(find_list(conversation, *_PATHS)[0], _is_step) for conversation in head.conversations)
 
 
 def _is_step(step: dict[str, Any]) -> bool:
@@ -58,7 +61,7 @@ def read(source: Source) -> Iterator[Trace]:
     def find_steps(value: Any, at: str) -> Iterator[Placed]:
         return sort_numbered(find_items(value, at, _PATHS, "a list of steps"), "step_number")
 
-    return _Steps.read_source(source, find_steps, of_list=lambda one: not marks.isdisjoint(one), of_line=_is_step)
+    return _Steps.read_source(source, find_steps, of_list=lambda member: not marks.isdisjoint(member), of_line=_is_step)
 
 
 class _Steps(Conversation):
@@ -76,26 +79,32 @@ class _Steps(Conversation):
             elif _OTHER_STEPS.isdisjoint(step):
                 self.report_keys("step", step, at, "a step with a step_number, a task, a plan or a system prompt")
             return
+
         self.report_unread("a step", step, at, _READ)
         self.step()
         calls: list[ToolCall] = []
+
         for call, call_at in walk_objects(step.get("tool_calls"), f"{at}/tool_calls"):
             read = read_call if call.get("function") is None else read_function_call
             calls.append(self.call(read(call, call_at)))
+
         for key in ("tool_calls", "observations"):
             if key not in step:
                 self.source.not_understood(f"step without {key}", f"{at}/{key}", f"{key}, or null")
-        told = expect_optional_text(step.get("observations"), f"{at}/observations") or ""
-        self._answer_all(calls, told, failed=step.get("error") is not None)
+
+        observations = expect_optional_text(step.get("observations"), f"{at}/observations") or ""
+        self._answer_all(calls, observations, failed=step.get("error") is not None)
         if step.get("is_final_answer") is True:
             self.say(str(step.get("action_output")))
 
     def _read_message(self, message: dict[str, Any], at: str) -> None:
         """Read a message. Calls are written in Python's notation. The results of all calls are one text."""
-        role, text = as_word(message.get("role")), message_text(message.get("content"))
+        role = as_word(message.get("role"))
+        text = message_text(message.get("content"))
         self.report_unread("a message", message, at, {"content"})
         if "content" not in message:
             self.report_keys("message", message, at, "a message with content")
+
         self.report_parts("a message", message.get("content"), f"{at}/content", PLAIN_PARTS, {"type"})
         if role == "user":
             self.user(text.removeprefix(_TASK))
@@ -107,7 +116,7 @@ class _Steps(Conversation):
             read = NOTATIONS["Python's notation"](text.removeprefix(_CALLING))
             if read is None:
                 raise unexpected_value(f"{at}/content", f"{_CALLING!r} and a list of calls", text)
-            self._made = [self.call(read_function_call(*one)) for one in walk_objects(read[0], f"{at}/content")]
+            self._made = [self.call(read_function_call(*item)) for item in walk_objects(read[0], f"{at}/content")]
         elif role == "tool-response":
             if not self._made:
                 self.report_orphan(at, "no message with the role tool-call is before it")
@@ -116,19 +125,21 @@ class _Steps(Conversation):
         elif role != "system":
             self.report_kind("message", message, "role", at, "system, user, assistant, tool-call, tool-response")
 
-    def _answer_all(self, calls: Sequence[ToolCall], told: str, *, failed: bool) -> None:
+    def _answer_all(self, calls: Sequence[ToolCall], text_of_step: str, *, failed: bool) -> None:
         """Set the outputs of calls from one text. If there are several calls, searches get outputs only if each has a heading."""
-        for made in calls:
-            made.failed, made.remedy = failed, _SHARED if len(calls) > 1 else ""
-        searches = [made for made in calls if self.source.is_search(made.tool)]
-        texts = _HEADING.split(told)[1:]
+        for call in calls:
+            call.failed = failed
+            call.remedy = _SHARED if len(calls) > 1 else ""
+        searches = [call for call in calls if self.source.is_search(call.tool)]
+        texts = _HEADING.split(text_of_step)[1:]
         if searches and len(texts) == len(searches) and len(calls) > 1:
-            for made, text in zip(searches, texts, strict=True):
-                made.output = text.strip()
-        for made in calls:
-            if told and (not searches or len(calls) == 1):
-                made.output = told
-            code = str(made.arguments)
+            for call, text in zip(searches, texts, strict=True):
+                call.output = text.strip()
+
+        for call in calls:
+            if text_of_step and (not searches or len(calls) == 1):
+                call.output = text_of_step
+            code = str(call.arguments)
             called = set(_FUNCTION.findall(code)) - set(_DEFINED.findall(code))
-            if made.tool == _CODE_TOOL and any(map(self.source.is_search, called)):
-                self.call(ToolCall("search in code", made.at, is_search=True, remedy=_REMEDY))
+            if call.tool == _CODE_TOOL and any(map(self.source.is_search, called)):
+                self.call(ToolCall("search in code", call.at, is_search=True, remedy=_REMEDY))

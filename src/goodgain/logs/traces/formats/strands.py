@@ -68,11 +68,11 @@ def read(source: Source) -> Iterator[Trace]:
 def find(directory: Path) -> list[Path]:
     """Return the files to read in a folder: for each agent, the file with the agent's first message; then the other logs."""
     folders = [directory, *(folder for pattern in _FOLDERS for folder in sorted(directory.glob(pattern)))]
-    found = [_find_files(folder) for folder in folders if folder.is_dir()]
-    sessions = [paths for paths in found if any(map(_is_of_session, paths))]
-    own = {path for paths in sessions for path in paths} | {directory / name for name in _STATES}
-    others = [path for path in list_logs(directory) if path not in own] if sessions else []
-    return [*(paths[0] for paths in sessions), *others]
+    file_groups = [_find_files(folder) for folder in folders if folder.is_dir()]
+    sessions = [paths for paths in file_groups if any(map(_is_of_session, paths))]
+    session_files = {path for paths in sessions for path in paths} | {directory / name for name in _STATES}
+    other_files = [path for path in list_logs(directory) if path not in session_files] if sessions else []
+    return [*(paths[0] for paths in sessions), *other_files]
 
 
 def _is_of_session(path: Path) -> bool:
@@ -82,8 +82,8 @@ def _is_of_session(path: Path) -> bool:
 
 
 def _find_files(folder: Path) -> list[Path]:
-    found = [(int(name[1]), path) for path in folder.iterdir() if (name := _MESSAGE_FILE.fullmatch(path.name))]
-    return [path for _, path in sorted(found)]
+    numbered = [(int(name[1]), path) for path in folder.iterdir() if (name := _MESSAGE_FILE.fullmatch(path.name))]
+    return [path for _, path in sorted(numbered)]
 
 
 def _find_messages(value: Any, at: str) -> Iterable[Placed]:
@@ -116,13 +116,16 @@ def _load(path: Path) -> Any:
 
 class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
-        role, content = message.get("role"), message.get("content")
+        role = message.get("role")
+        content = message.get("content")
         if as_word(role) not in _ROLES:
             self.report_kind("message", message, "role", at, "user or assistant")
             return
+
         self.report_unread("a message", message, at, ("content",))
         if "content" not in message:
             raise unexpected_value(f"{at}/content", "a list of blocks", None)
+
         content = [{"text": content}] if isinstance(content, str) else content
         blocks = list(walk_objects(content, f"{at}/content"))
         if role == "assistant":
@@ -130,6 +133,7 @@ class _Messages(Conversation):
             self.say([_read_cited(block) for block, _ in blocks], is_call=lambda block: "toolUse" in block)
         elif role == "user" and not any("toolResult" in block for block, _ in blocks):
             self.user(message_text([block for block, _ in blocks]))
+
         for block, at in blocks:
             if "toolUse" in block:
                 use = expect_object(block["toolUse"], f"{at}/toolUse")
@@ -151,6 +155,8 @@ class _Messages(Conversation):
 def _read_cited(block: dict[str, Any]) -> dict[str, Any]:
     """Convert a `citationsContent` block to a text block with its citations. Return other blocks unchanged."""
     held = object_or_empty(block.get("citationsContent"))
-    places = (object_or_empty(one.get("location")) for one in objects_in(held.get("citations")))
+    places = (object_or_empty(citation.get("location")) for citation in objects_in(held.get("citations")))
     cited = [place.get("web") or place.get("document") or place for place in places]
-    return {"text": message_text(held.get("content")), "citations": cited} if held else block
+    if held:
+        return {"text": message_text(held.get("content")), "citations": cited}
+    return block

@@ -88,20 +88,20 @@ def _read_passages(text: str) -> Any:
 def _read_numbers(text: str) -> Any:
     """Read R1-Searcher's results, numbered `(1)`, `(2)` ... The text `None` means that the search found nothing."""
     starts: list[re.Match[str]] = []
-    for found in _NUMBER.finditer(text):
-        if int(found[1]) == len(starts) + 1:
-            starts.append(found)
+    for match in _NUMBER.finditer(text):
+        if int(match[1]) == len(starts) + 1:
+            starts.append(match)
     if not starts or starts[0].start() != 0:
         return [] if text == "None" else text
-    ends = [found.start() for found in starts[1:]] + [len(text)]
-    return [{"title": None, "text": text[found.end() : end].strip()} for found, end in zip(starts, ends, strict=True)]
+    ends = [match.start() for match in starts[1:]] + [len(text)]
+    return [{"title": None, "text": text[match.end() : end].strip()} for match, end in zip(starts, ends, strict=True)]
 
 
 def _read_list(text: str) -> Any:
     """Read the JSON list of Search-o1's RagAgent. Drop the ids, which are list positions. For a summary, return UNANSWERED."""
     value = parse_if_json(text)
-    for one in objects_in(value):
-        one.pop("id", None)
+    for item in objects_in(value):
+        item.pop("id", None)
     return value if isinstance(value, list) else UNANSWERED
 
 
@@ -140,12 +140,13 @@ def _find_tagged_field(record: dict[str, Any]) -> str | None:
 
 
 def _has_said_call(text: str) -> bool:
-    said = (TaggedText(speech) for speaker, speech in _split_speeches(text) if speaker == "assistant")
-    return any(_find_call(speech, 0)[0] >= 0 for speech in said)
+    speeches = (TaggedText(speech) for speaker, speech in _split_speeches(text) if speaker == "assistant")
+    return any(_find_call(speech, 0)[0] >= 0 for speech in speeches)
 
 
 def _is_tagged_message(message: dict[str, Any]) -> bool:
-    role, content = message.get("role"), message.get("content")
+    role = message.get("role")
+    content = message.get("content")
     if not isinstance(content, str):
         return False
     is_answer = role == "user" and content.lstrip().startswith("<tool_response>")
@@ -182,7 +183,9 @@ def _read_record(source: Source, value: Any, at: str) -> Trace:
 
 def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
     """Return speaker, start and end of each mark such as `<|im_start|>user`. Ignore marks in results: they belong to pages."""
-    tagged, pieces, at = TaggedText(text), [], 0
+    tagged = TaggedText(text)
+    pieces = []
+    at = 0
     while (span := tagged.find_span(_RESULT_TAGS, at)) is not None:
         pieces += [text[at : span.begin], " " * (span.end - span.begin)]
         at = span.end
@@ -193,22 +196,23 @@ def _find_speaker_marks(text: str) -> list[tuple[str, int, int]]:
 def _find_prompts(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of each Search-R1 prompt. White space before a prompt belongs to the prompt."""
     tagged, at = TaggedText(text), 0
-    for found in _PROMPT.finditer(text):
-        if found.start() < at:
+    for match in _PROMPT.finditer(text):
+        if match.start() < at:
             continue
-        question = tagged.find(_QUESTION, found.end())
+        question = tagged.find(_QUESTION, match.end())
         end = tagged.find("\n", question) + 1 if question >= 0 else 0
         if not end:
             return
-        if question - found.end() > _LONGEST_PROMPT:
+        if question - match.end() > _LONGEST_PROMPT:
             continue
-        yield at + len(text[at : found.start()].rstrip()), end
+        yield at + len(text[at : match.start()].rstrip()), end
         at = end
 
 
 def _find_call(tagged: TaggedText, start: int) -> tuple[int, Tagged | None]:
     """Return the position of the next search or `<tool_call>` (-1 if none), and the tags of the search (None for a call)."""
-    search, call = tagged.find_span(_QUERY_TAGS, start), tagged.find(_CALL, start)
+    search = tagged.find_span(_QUERY_TAGS, start)
+    call = tagged.find(_CALL, start)
     if search is not None and (call < 0 or search.begin < call):
         return search.begin, search
     return call, None
@@ -250,7 +254,8 @@ class _Speeches(Conversation):
 
     def read(self, message: dict[str, Any], at: str) -> None:
         self.report_unread("a message", message, at, ("content",))
-        role, content = expect_text(message.get("role"), f"{at}/role"), message.get("content")
+        role = expect_text(message.get("role"), f"{at}/role")
+        content = message.get("content")
         if isinstance(content, list):  # pages and screenshots come as parts
             self.report_parts("a message", content, f"{at}/content", PLAIN_PARTS)
             content = message_text(content)
@@ -270,13 +275,13 @@ class _Speeches(Conversation):
             if self._waiting and "<tool_response>" in text:
                 # One response for each open call. The last response may be cut off, or contain the tag.
                 whole = _RESPONSES.search(text)
-                found = _NEXT_RESPONSE.split(whole[1] if whole[1] is not None else whole[2]) if whole else []
-                if len(found) != len(self._waiting):
-                    raise unexpected_value(at, f"{len(self._waiting)} tool responses, one for each call", found)
-                for (call, written), output in zip(self._waiting, found, strict=True):
+                pieces = _NEXT_RESPONSE.split(whole[1] if whole[1] is not None else whole[2]) if whole else []
+                if len(pieces) != len(self._waiting):
+                    raise unexpected_value(at, f"{len(self._waiting)} tool responses, one for each call", pieces)
+                for (call, written), output in zip(self._waiting, pieces, strict=True):
                     _answer(call, written, output.strip("\n"))
-            elif len(self._waiting) == 1 and (told := _TOLD.match(text)) is not None:
-                self._waiting[0][0].output = text[told.end() :]
+            elif len(self._waiting) == 1 and (prefix := _TOLD.match(text)) is not None:
+                self._waiting[0][0].output = text[prefix.end() :]
             elif text.lstrip().startswith("<tool_response>"):
                 self.report_orphan(at, "no <tool_call> is before this <tool_response>")
             elif not self._asked:
@@ -292,6 +297,7 @@ class _Speeches(Conversation):
         pieces: list[str] = []
         stepped = False
         tagged = TaggedText(text)
+
         while (begin := _find_call(tagged, position))[0] >= 0:
             start, search = begin
             pieces.append(text[position:start])
@@ -311,14 +317,17 @@ class _Speeches(Conversation):
                 _answer(*waiting.pop(), text[inline.inner_begin : inline.inner_end])
                 position = inline.end
                 stepped = False
-        rest = "".join([*pieces, text[position:]])
-        if any(tag in rest for tag in _TAGS):
+
+        ending = "".join([*pieces, text[position:]])
+        if any(tag in ending for tag in _TAGS):
             expected = "a search in tags and what it found for each <search> and <information>"
-            raise unexpected_value(at, expected, rest.strip())
-        if (other := _OTHER_TAG.search(rest)) is not None:
+            raise unexpected_value(at, expected, ending.strip())
+
+        if (other := _OTHER_TAG.search(ending)) is not None:
             self.source.not_understood(f"the tag {other.group()}", at, _EXPECTED)
         if not stepped:
             self.step()
+
         last = _ANSWER.findall(text, position)
         self.say(last[-1] if last else _THOUGHT.sub("", text[position:]))
 
@@ -327,20 +336,23 @@ class _Speeches(Conversation):
 
         Return None if the tags are empty and no results follow, as in a warning that only mentions the tags.
         """
-        query, begin = tagged.text[search.inner_begin : search.inner_end].strip(), tagged.skip_white(search.end)
+        query = tagged.text[search.inner_begin : search.inner_end].strip()
+        begin = tagged.skip_white(search.end)
         possible = [dialect for dialect in _DIALECTS if tagged.text.startswith(dialect.found[0], begin)]
         if not query and not possible:
             return None
+
         self.step()
         call = self.call(ToolCall("search", at, queries=(query,)))
-        dialect = next((one for one in possible if one.query == search.tags), None)
+        dialect = next((candidate for candidate in possible if candidate.query == search.tags), None)
         if dialect is None:
             return search.end
-        found, position = _find_results(tagged, begin + len(dialect.found[0]), dialect)
-        if found is not None and found.startswith(_REFUSALS):
-            call.output, call.failed = found, True
-        elif found is not None:
-            call.output = dialect.read(found)
+
+        results, position = _find_results(tagged, begin + len(dialect.found[0]), dialect)
+        if results is not None and results.startswith(_REFUSALS):
+            call.output, call.failed = results, True
+        elif results is not None:
+            call.output = dialect.read(results)
             call.remedy = _SUMMARY if call.output is UNANSWERED else ""
         return position
 
@@ -348,7 +360,8 @@ class _Speeches(Conversation):
 def _answer(call: ToolCall, written: str, output: str) -> None:
     """Set the output of a call. In ReCall's logs, a copy of the call precedes the output: remove the copy."""
     if (text := output.lstrip()).startswith(written) and (label := _RECALL.match(text, len(written))) is not None:
-        call.output, call.failed = _read_passages(text[label.end() :]), label[1] == "error"
+        call.output = _read_passages(text[label.end() :])
+        call.failed = label[1] == "error"
     else:
         call.output = output
 
@@ -356,7 +369,8 @@ def _answer(call: ToolCall, written: str, output: str) -> None:
 def _find_results(tagged: TaggedText, begin: int, dialect: _Dialect) -> tuple[str | None, int]:
     """Return two things: the text of the results (None if cut off or damaged), and the position where reading continues."""
     begin_tag, end_tag = dialect.found
-    following = [found for found in (tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)) if found >= 0]
+    places = [tagged.find(tag, begin) for tag in (dialect.query[0], begin_tag)]
+    following = [place for place in places if place >= 0]
     last = tagged.text.rfind(end_tag, begin, min(following, default=len(tagged.text)))
     end = last if last >= 0 else tagged.find(end_tag, begin)
     if end < 0:

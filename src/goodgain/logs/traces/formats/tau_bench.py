@@ -42,6 +42,7 @@ def read(source: Source) -> Iterator[Trace]:
             results = expect_object(value, at)
             agent = object_or_empty(object_or_empty(results.get("info")).get("agent_info"))
             is_one = _is_simulation(results)
+
             for simulation, simulation_at in [(results, at)] if is_one else walk_list(results, "simulations", at):
                 with source.handle_errors():
                     query_id = require_id(simulation, simulation_at, "task_id", "the id of the task")
@@ -58,6 +59,7 @@ class _Messages(Conversation):
         self.report_unread("a message", message, at, ("content", "tool_calls", "tool_messages"))
         if message.get("requestor") == "user":
             return
+
         if role == "assistant":
             self.spend(message if message.get("usage") is None else {**message["usage"], "cost": message.get("cost")})
             self.step(message.get("timestamp"))
@@ -66,7 +68,8 @@ class _Messages(Conversation):
         elif role == "tool" and "tool_messages" in message:
             self.read_all(walk_objects(message["tool_messages"], f"{at}/tool_messages"))
         elif role == "tool":
-            output, call_id = expect_output(message.get("content"), f"{at}/content"), message.get("id")
+            output = expect_output(message.get("content"), f"{at}/content")
+            call_id = message.get("id")
             if isinstance(output, str):
                 output = output.partition(_TIMING)[0]
             failed = message.get("error") is True

@@ -41,7 +41,8 @@ _OTHER_PARTS = PLAIN_PARTS | {
 }
 _PARTS_OF_MODEL = {"tool-call", "tool-result", "tool-error"}
 #: The states of a call in a UI message (versions 5 and 4): answered, failed, not run, unanswered.
-_ANSWERED, _FAILED = {"output-available", "result"}, {"output-error"}
+_ANSWERED = {"output-available", "result"}
+_FAILED = {"output-error"}
 _NOT_RUN = {"output-denied", "approval-requested"}
 _UNANSWERED = {"input-streaming", "input-available", "approval-responded", "partial-call", "call"}
 #: The outputs of model messages since version 5.
@@ -60,7 +61,8 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
-    parts, has_calls = message.get("parts"), isinstance(message.get("toolInvocations"), list)
+    parts = message.get("parts")
+    has_calls = isinstance(message.get("toolInvocations"), list)
     is_typed = isinstance(parts, list) and all(isinstance(part, dict) and "type" in part for part in parts)
     has_parts = has_calls or bool(parts and is_typed) or _has_model_parts(message.get("content"))
     return has_parts and as_word(message.get("role")) in _ROLES
@@ -88,7 +90,7 @@ def read(source: Source) -> Iterator[Trace]:
             return find_items(value, at, ("steps",), "a list of steps")
         return find_messages(value, at)
 
-    return _Messages.read_source(source, find, of_list=lambda one: is_message(one) or _is_step(one))
+    return _Messages.read_source(source, find, of_list=lambda member: is_message(member) or _is_step(member))
 
 
 def _is_call(part: dict[str, Any]) -> bool:
@@ -112,7 +114,10 @@ class _Messages(Conversation):
         if self._of_steps:
             self._read_step(message, at)
             return
-        role, content, parts = message.get("role"), message.get("content"), message.get("parts")
+
+        role = message.get("role")
+        content = message.get("content")
+        parts = message.get("parts")
         self.report_unread("a message", message, at, _MESSAGE_READ)
         if content is None and parts is None and "toolInvocations" not in message:
             raise unexpected_value(f"{at}/parts", "parts, or a text or parts as content", content)
@@ -121,21 +126,27 @@ class _Messages(Conversation):
         if as_word(role) not in _ROLES:
             self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
             return
+
         if role == "user":
             self.user(message_text(parts if parts is not None else content))
         if role == "assistant":
             self.step()
-            self._made, self._cited = 0, []
+            self._made = 0
+            self._cited = []
+
         placed = list(walk_objects(parts, f"{at}/parts"))
         self._read_parts(placed)
-        seen, step = {as_word(follow_path(part, "/toolInvocation/toolCallId")) for part, _ in placed}, None
+        seen = {as_word(follow_path(part, "/toolInvocation/toolCallId")) for part, _ in placed}
+        step = None
         invocations = walk_objects(message.get("toolInvocations"), f"{at}/toolInvocations")
+
         for index, (invocation, call_at) in enumerate(invocations):  # version 4 may repeat calls that are parts
             if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") not in seen:
                 if index and invocation.get("step") != step:
                     self.step()
                 step = invocation.get("step")
                 self._read_ui_call(invocation, call_at)
+
         self._read_parts(walk_parts(content, f"{at}/content"))
         if role == "assistant":
             self.say(content if isinstance(content, str) else content or parts or [], is_call=_is_call)
@@ -146,7 +157,8 @@ class _Messages(Conversation):
         self.report_unread("a step", step, at, _STEP_READ)
         self.spend(step.get("usage"))
         self.step()
-        self._made, self._cited = 0, []
+        self._made = 0
+        self._cited = []
         if isinstance(step.get("content"), list):
             self._read_parts(walk_objects(step["content"], f"{at}/content"))
             self.say(step["content"], is_call=_is_call)
@@ -157,6 +169,7 @@ class _Messages(Conversation):
             self._cited += [cited for cited, _ in walk_objects(step.get("sources"), f"{at}/sources")]
             if not step.get("toolCalls"):
                 self.say(step.get("text") or [])
+
         self._add_citations(at)
 
     def _read_parts(self, parts: Iterable[Placed]) -> None:
@@ -191,16 +204,19 @@ class _Messages(Conversation):
         return self.call(call)
 
     def _read_ui_call(self, part: dict[str, Any], at: str) -> None:
-        call, state = self._add_call(part, at), as_word(part.get("state"))
+        call = self._add_call(part, at)
+        state = as_word(part.get("state"))
         if state in _ANSWERED and part.get("preliminary") is not True:
             key = "result" if state == "result" else "output"
             if key not in part:
                 raise unexpected_value(f"{at}/{key}", "the output of the tool", None)
             self._set_output(call, part[key], at)
         elif state in _FAILED:
-            call.output, call.failed = part.get("errorText"), True
+            call.output = part.get("errorText")
+            call.failed = True
         elif state in _NOT_RUN:
-            call.is_search, call.opened = False, ()
+            call.is_search = False
+            call.opened = ()
         elif state not in _UNANSWERED and state not in _ANSWERED:
             raise unexpected_value(f"{at}/state", "the state of a call (output-available, output-error ...)", state)
 
@@ -214,7 +230,8 @@ class _Messages(Conversation):
         failed = failed or part.get("isError") is True or kind.startswith("error-")
         call = self.answer(call_id, UNANSWERED, at, failed=failed)
         if kind == "execution-denied":
-            call.is_search, call.opened = False, ()
+            call.is_search = False
+            call.opened = ()
         else:
             self._set_output(call, output["value"] if kind and "value" in output else output, at)
 
@@ -224,11 +241,12 @@ class _Messages(Conversation):
         if not isinstance(action, dict):
             call.output = output
             return
-        call.remedy, call.is_search = advise_citations(), action.get("type") == "search"
+        call.remedy = advise_citations()
+        call.is_search = action.get("type") == "search"
         if as_word(action.get("type")) in ("openPage", "open_page"):
             call.opened = (action.get("url"),)
         if call.is_search and isinstance(sources := output.get("sources"), list):
-            call.output = [read_source(*one) for one in walk_objects(sources, f"{at}/output/sources")]
+            call.output = [read_source(*placed) for placed in walk_objects(sources, f"{at}/output/sources")]
 
     def _add_citations(self, at: str) -> None:
         """Add the pages that a message cites. If the message has no call, the provider searched: add that search."""
@@ -236,4 +254,4 @@ class _Messages(Conversation):
         if self._cited and not self._made:
             self.call(ToolCall("web_search", at, is_search=True, remedy=advise_citations()))
         if self._cited and self.source.citations:
-            self.cite([{key: one.get(key) for key in ("url", "title")} for one in self._cited])
+            self.cite([{key: source.get(key) for key in ("url", "title")} for source in self._cited])

@@ -62,7 +62,8 @@ _JUDGED_WORDS = {
 #: Words of keys whose values were searched for.
 _SEARCHED_WORDS = {"search", "searched", "searches", "retrieve", "retrieved", "retrieves", "retriever", "retrieval"}
 #: Last words of keys with a question or query, and whole keys.
-_QUESTION_WORDS, _QUESTION_KEYS = {"question", "query", "questions", "queries"}, {"q", "input", "user_input"}
+_QUESTION_WORDS = {"question", "query", "questions", "queries"}
+_QUESTION_KEYS = {"q", "input", "user_input"}
 #: A limit against malicious logs.
 _LONGEST_KEY = 200
 

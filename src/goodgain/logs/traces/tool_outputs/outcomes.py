@@ -89,7 +89,9 @@ class Outcome(NamedTuple):
         return self._replace(overlooked=(*self.overlooked, *names))
 
 
-EMPTY, ERROR, UNPARSED = Outcome("empty"), Outcome("error"), Outcome("unparsed")
+EMPTY = Outcome("empty")
+ERROR = Outcome("error")
+UNPARSED = Outcome("unparsed")
 
 
 def join_outcomes(outcomes: list[Outcome]) -> Outcome:
@@ -116,8 +118,10 @@ def is_nothing_found(text: str) -> bool:
 
 def strip_heading(text: str) -> str:
     """Remove the heading that Tongyi's search tool writes above results. The query quoted in the heading may look like a result."""
-    found = _HEADING.match(text)
-    return text[found.end() :] if found else text
+    match = _HEADING.match(text)
+    if match:
+        return text[match.end() :]
+    return text
 
 
 def brings_no_page(output: Any) -> bool:
@@ -135,7 +139,9 @@ def brings_no_page(output: Any) -> bool:
         return all(map(brings_no_page, output))
     if isinstance(output, dict):
         held = [output[key] for key, name in normalise_keys(tuple(output)) if name in _PAGE_TEXTS]
-        return all(map(brings_no_page, held)) if held else not output or has_error(output)
+        if held:
+            return all(map(brings_no_page, held))
+        return not output or has_error(output)
     return output is None
 
 

@@ -142,12 +142,14 @@ def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
     """Return the lists of results that all objects have under the same key; None unless there is exactly one such key."""
     keys = [key for key in members[0] if normalise_key(key) not in NO_RESULTS]
     lists = [[member.get(key) for member in members] for key in keys]
-    found = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
-    return found[0] if len(found) == 1 else None  # type: ignore[return-value]  # they are lists of objects
+    lists_of_results = [of_key for of_key in lists if any(of_key) and all(map(_are_results, of_key))]
+    return lists_of_results[0] if len(lists_of_results) == 1 else None  # type: ignore[return-value]  # they are lists of objects
 
 
 def _are_results(members: Any) -> bool:
-    return isinstance(members, list) and all(isinstance(one, dict) and _find_name(one, in_list=True) for one in members)
+    return isinstance(members, list) and all(
+        isinstance(member, dict) and _find_name(member, in_list=True) for member in members
+    )
 
 
 def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:

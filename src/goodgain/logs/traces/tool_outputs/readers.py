@@ -92,10 +92,12 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
     except Exception as error:
         failure = f"failed with {type(error).__name__} ({error})"
         raise InputError(f"{place}: parse= {failure}; its argument was {describe(output)}") from error
+
     if members is None:
         return None
     if isinstance(members, (str, Mapping)):
         raise InputError(f"{place}: parse= gave {describe(members)}; give a list, or None for the built-in readers")
+
     results = []
     for rank, member in enumerate(members, start=1):
         item: Any = {"doc_id": member} if isinstance(member, str) else member
@@ -114,7 +116,10 @@ def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
                 "ids, URLs and titles, and numbers for scores"
             ) from None
         results.append(result)
-    return Outcome("ok", tuple(results)) if results else EMPTY
+
+    if results:
+        return Outcome("ok", tuple(results))
+    return EMPTY
 
 
 def _join_text_parts(output: Any) -> Any:
@@ -138,13 +143,16 @@ class _OutputReader(NamedTuple):
             return self.read_text(value, depth)
         if isinstance(value, list):
             return self.read_list(value, depth)
-        return self.read_single_object(value, depth) if isinstance(value, dict) else UNPARSED
+        if isinstance(value, dict):
+            return self.read_single_object(value, depth)
+        return UNPARSED
 
     def read_text(self, text: str, depth: int) -> Outcome:
         """Read a text: an error message, JSON, a known layout, or a value in prose. The outcome of any other text is `unparsed`."""
         stripped = text.strip()
         if stripped.startswith(outcomes.FAILURES):
             return ERROR
+
         if stripped.startswith(("{", "[", '"')):
             try:
                 return self.read_value(loads(stripped), depth - 1)
@@ -153,15 +161,19 @@ class _OutputReader(NamedTuple):
                     return self.read_list(many, depth - 1)
         if outcomes.BETWEEN_BLOCKS in text:
             return self.read_blocks(text.split(outcomes.BETWEEN_BLOCKS), depth)
+
         says_nothing = outcomes.is_nothing_found(stripped)
         if says_nothing and "\n" not in stripped:
             return EMPTY
+
         outcome = self.read_layouts(outcomes.strip_heading(stripped), depth)
         if outcome.status != "unparsed":
             return outcome
         if says_nothing:
             return EMPTY
-        return Outcome("unrecorded") if stripped.startswith(outcomes.GEMINI_CLI) else UNPARSED
+        if stripped.startswith(outcomes.GEMINI_CLI):
+            return Outcome("unrecorded")
+        return UNPARSED
 
     def read_layouts(self, text: str, depth: int) -> Outcome:
         """Read a text with the first reader that recognises its layout. If none does, read the JSON or Python value in the text."""
@@ -170,8 +182,8 @@ class _OutputReader(NamedTuple):
                 others = () if read in _WITH_OTHER_LINKS else find_overlooked_addresses(text, results)
                 return Outcome("ok", tuple(results), tuple(others))
         for find in NOTATIONS.values():
-            if (found := find(text)) is not None:
-                value, around = found
+            if (separated := find(text)) is not None:
+                value, around = separated
                 outcome = self.read_value(value, depth - 1)
                 if outcome.status != "unparsed":
                     return outcome.add_overlooked_names(find_overlooked_addresses(around, outcome.results))
@@ -211,13 +223,15 @@ class _OutputReader(NamedTuple):
             return self.read_blocks(members, depth)
         if len(members) == 1 and outcomes.says_nothing_found(first):
             return EMPTY
-        known = (read_hits(members) for read_hits in service_answers.HIT_SHAPES.values())
-        members = next((found for found in known if found is not None), members)
+
+        readings = (read_hits(members) for read_hits in service_answers.HIT_SHAPES.values())
+        members = next((hits for hits in readings if hits is not None), members)
         results = result_objects.read_objects(members, self.at)
         if results is None:
             return self.read_unnamed_lists(members, depth)
         if list not in map(type, chain.from_iterable(map(dict.values, members))):
             return Outcome("ok", results)  # nothing can be overlooked
+
         found_lists = (find_overlooked_objects(member, [], lists_only=True) for member in members)
         return Outcome("ok", results, tuple(chain.from_iterable(found_lists)))
 
@@ -225,7 +239,9 @@ class _OutputReader(NamedTuple):
         """Read objects that all hold a list of results under the same unknown key."""
         is_read = self.reads_ids and not any(map(outcomes.has_error, members))
         lists = find_unnamed_lists(members) if is_read else None
-        return UNPARSED if lists is None else self.read_blocks(lists, depth)
+        if lists is None:
+            return UNPARSED
+        return self.read_blocks(lists, depth)
 
     def read_parts(self, parts: list[Object], depth: int) -> Outcome:
         """Read the content parts of a message, as in MCP and the APIs of model vendors. A part may hold results or citations."""
@@ -247,8 +263,9 @@ class _OutputReader(NamedTuple):
                 blocks.append([part])
             elif kind not in ("image", "audio"):
                 blocks.append(part.get("text"))
+
         found = [self.read_value(block, depth - 1) for block in blocks]
-        unread = [block for block, one in zip(blocks, found, strict=True) if one.status == "unparsed"]
+        unread = [block for block, outcome in zip(blocks, found, strict=True) if outcome.status == "unparsed"]
         if len(found) > 1 and (len(unread) == len(blocks) or any("://" in str(block) for block in unread)):
             joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
             if (whole := self.read_text(joined, depth - 1)).status != "unparsed":
@@ -258,16 +275,20 @@ class _OutputReader(NamedTuple):
     def read_single_object(self, item: Object, depth: int) -> Outcome:
         """Read an object that wraps results, reports an error, or is itself a result."""
         if item.get("isError") is True or item.get("is_error") is True:
-            return EMPTY if outcomes.is_nothing_found(result_objects.join_texts(item.get("content")) or "") else ERROR
+            if outcomes.is_nothing_found(result_objects.join_texts(item.get("content")) or ""):
+                return EMPTY
+            return ERROR
         if item.get("structuredContent"):
             outcome = self.read_value(item["structuredContent"], depth - 1)
             if outcome.status != "unparsed":
                 return outcome
         if (fields := service_answers.unwrap_langchain(item)) is not item:
             return self.read_value(fields, depth - 1)
+
         for read_shape in service_answers.OBJECT_SHAPES.values():
             if (members := read_shape(item)) is not None:
                 return self.read_list(members, depth - 1)
+
         if result_objects.has_identity(item) and not service_answers.is_wrapper(item) and not _wraps_results(item):
             return self.read_list([item], depth)
         if lists := service_answers.find_lists(item):
@@ -277,19 +298,24 @@ class _OutputReader(NamedTuple):
             outcome = outcomes.join_outcomes(found) if is_read else UNPARSED
             if outcome.status != "empty" or not outcomes.has_error(item):
                 return outcome.add_overlooked_names(find_overlooked_objects(item, lists))
+
         is_whole = not any(find_overlooked_objects(item, []))
         if is_whole and outcomes.says_nothing_found(item):
             return EMPTY
         if outcomes.has_error(item):
             return ERROR
+
         only = next(iter(item.values())) if len(item) == 1 else None
         if isinstance(only, str) and only.startswith(("{", "[")):  # Dify: the tool's name and its output as JSON text
             return self.read_value(only, depth - 1)
         if is_whole:
             return EMPTY if outcomes.counts_nothing(item) else UNPARSED
+
         others = {key: value for key, value in item.items() if not isinstance(value, list)}
         is_doubtful = lists or outcomes.says_nothing_found(item) or outcomes.counts_nothing(others)
-        return UNPARSED if is_doubtful else self.read_unnamed_lists([item], depth)
+        if is_doubtful:
+            return UNPARSED
+        return self.read_unnamed_lists([item], depth)
 
 
 def _wraps_results(item: dict[str, Any]) -> bool:

@@ -99,8 +99,8 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
     fields = {field: find(names) for field, names in _FIELDS.items()}
     steps = [
         (place, key, _READERS[field], field in _TEXTS)
-        for place, (field, found) in enumerate(fields.items())
-        for key in found
+        for place, (field, keys_of_field) in enumerate(fields.items())
+        for key in keys_of_field
     ]
     steps += [(list(fields).index("url"), key, _READERS["source"], False) for key in find(("source",))]
     containers = find(_CONTAINERS)
@@ -117,29 +117,31 @@ def read_objects(items: list[Object], at: str) -> tuple[Result, ...] | None:
     """Return the results that objects describe, with ranks from 1; None if any object does not describe a result."""
     results: list[Result] = []
     for rank, item in enumerate(items, start=1):
-        if (found := read_object(item, rank, at)) is None:
+        if (result := read_object(item, rank, at)) is None:
             return None
-        results.append(found)
+        results.append(result)
     return tuple(results)
 
 
 def read_object(item: Object, rank: int, at: str) -> Result | None:
     """Return the result that an object describes; None if the object lacks all of id, URL, title and text."""
-    found: list[Any] = [None] * len(_FIELDS)
+    values: list[Any] = [None] * len(_FIELDS)
     ids: Pairs = ()
     fields: Pairs = ()
     todo = [(item, 1)]
+
     for part, depth in todo:  # breadth first: the loop appends inner objects, which give only what the outer one lacks
         _, steps, containers, others = make_key_plan(tuple(part))
         for place, key, read, is_text in steps:
-            if found[place] is None and (held := part[key]) is not None and held != "":
-                found[place] = held if is_text and type(held) is str else read(held, at)
+            if values[place] is None and (held := part[key]) is not None and held != "":
+                values[place] = held if is_text and type(held) is str else read(held, at)
         if others:
             new_ids, new_fields = _read_others(part, others)
             ids, fields = ids + new_ids, fields + new_fields
         if containers and depth < _MAX_DEPTH:
             todo += [(part[key], depth + 1) for key in containers if isinstance(part[key], dict)]
-    doc_id, url, title, snippet, score, kind = found
+
+    doc_id, url, title, snippet, score, kind = values
     if doc_id is None and url is None:  # nothing else names the document
         chunk_id = next((value for name, value in ids if name == "chunk_id"), None)
         is_position = chunk_id is not None and _POSITION.fullmatch(chunk_id) is not None  # in the file, not an id
@@ -147,6 +149,7 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
         doc_id = named or chunk_id
     if doc_id is None and url is None and title is None and snippet is None:
         return None
+
     if url and doc_id and doc_id.startswith(_WEB) and doc_id == item.get("id"):
         doc_id = None  # Exa repeats the address, Bing gives the position in its answer
     if title is None and snippet is not None and snippet.startswith("---\n"):

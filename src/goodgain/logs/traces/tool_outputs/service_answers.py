@@ -54,7 +54,7 @@ def find_lists(item: Object) -> list[Any]:
 
 def _find_parallel_lists(item: Object) -> list[Any]:
     # Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
-    found = []
+    lists = []
     for key, name in normalise_keys(tuple(item)):
         if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in PICTURE_LISTS:
             value = item[key]
@@ -62,13 +62,16 @@ def _find_parallel_lists(item: Object) -> list[Any]:
                 inner = normalise_keys(tuple(value))
                 value = next((value[key] for key, name in inner if name in ("results", "value", "places")), None)
             if isinstance(value, list) and set(map(type, value)) <= {dict}:
-                found.append(value)
-    if len(found) < 2:
-        return found
+                lists.append(value)
+
+    if len(lists) < 2:
+        return lists
     try:  # some answers repeat a list under another name
-        return list({orjson.dumps(one, default=repr, option=orjson.OPT_NON_STR_KEYS): one for one in found}.values())
+        return list(
+            {orjson.dumps(members, default=repr, option=orjson.OPT_NON_STR_KEYS): members for members in lists}.values()
+        )
     except TypeError:  # nested too deep
-        return found
+        return lists
 
 
 def is_wrapper(item: Object) -> bool:
@@ -86,7 +89,9 @@ def are_parts(members: list[Object]) -> bool:
 def unwrap_langchain(member: Object) -> Object:
     """Return the fields of an object that LangChain serialised. Return any other object unchanged."""
     held = member.get("kwargs")
-    return held if member.get("lc") == 1 and isinstance(held, dict) else member
+    if member.get("lc") == 1 and isinstance(held, dict):
+        return held
+    return member
 
 
 def _read_chroma(item: Object) -> list[Any] | None:
@@ -108,10 +113,10 @@ def _transpose(columns: Object) -> list[Object] | None:
 
 def _read_weaviate(item: Object) -> list[Any] | None:
     """Read Weaviate's lists `data.Get.<Class>` of objects. Their ids and scores are in `_additional`."""
-    found = object_or_empty(item.get("data")).get("Get")
-    if not isinstance(found, dict) or not all(isinstance(hits, list) for hits in found.values()):
+    classes = object_or_empty(item.get("data")).get("Get")
+    if not isinstance(classes, dict) or not all(isinstance(hits, list) for hits in classes.values()):
         return None
-    return [hit for hits in found.values() for hit in hits]
+    return [hit for hits in classes.values() for hit in hits]
 
 
 def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | None:
@@ -159,13 +164,13 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
         return None
     if not all(isinstance(content := hit.get("content"), dict) and "text" in content for hit in hits):
         return None
-    found = []
+    results = []
     for hit in hits:
         places = hit["location"].values() if isinstance(hit.get("location"), dict) else ()
         inner = [value for place in places if isinstance(place, dict) for value in place.values()]
         url = next((value for value in inner if isinstance(value, str) and "://" in value), None)
-        found.append({**hit, "content": hit["content"]["text"], **({"url": url} if url else {})})
-    return found
+        results.append({**hit, "content": hit["content"]["text"], **({"url": url} if url else {})})
+    return results
 
 
 def _read_vertex(hits: list[Object]) -> list[Object] | None:
@@ -175,13 +180,13 @@ def _read_vertex(hits: list[Object]) -> list[Object] | None:
     inner = [next((hit[key] for key in _VERTEX_KEYS if isinstance(hit.get(key), dict)), None) for hit in hits]
     if None in inner:
         return None
-    found = []
+    results = []
     for reference in filter(None, inner):
         document = object_or_empty(reference.get("documentMetadata")) or reference
         named = {key: document[name] for key, name in _VERTEX_FIELDS.items() if document.get(name) is not None}
         text = {"content": reference["content"]} if "content" in reference else {}
-        found.append({**named, **text})
-    return found
+        results.append({**named, **text})
+    return results
 
 
 def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
@@ -189,8 +194,10 @@ def _leave_out_pictures(hits: list[Object]) -> list[Object] | None:
     images = [hit for hit in hits if hit.get("type") == "image"]
     if not images:
         return None
-    pictures = [one for one in images if "image_url" in one or ("url" in one and one.keys() <= _PICTURE_KEYS)]
-    return [hit for hit in hits if hit not in pictures] if 0 < len(pictures) < len(hits) else None
+    pictures = [image for image in images if "image_url" in image or ("url" in image and image.keys() <= _PICTURE_KEYS)]
+    if 0 < len(pictures) < len(hits):
+        return [hit for hit in hits if hit not in pictures]
+    return None
 
 
 #: The readers of single objects and of lists of objects, by their names in the docs, in the order tried.

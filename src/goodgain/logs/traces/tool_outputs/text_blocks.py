@@ -34,7 +34,8 @@ _OF_ONE_LINE = ("doc_id", "url")
 _NOTE = re.compile(r"\s+\([^()]{0,80}\)\s*")
 _RULE = re.compile(r"\s*-{3,}\s*")
 #: The beginning of the list of Tavily's MCP server, and of the pictures after it.
-_TAVILY_LIST, _TAVILY_PICTURES = "Detailed Results:", re.compile(r"^Images:[ \t]{0,8}\n{1,4}\[1\] URL: ", re.MULTILINE)
+_TAVILY_LIST = "Detailed Results:"
+_TAVILY_PICTURES = re.compile(r"^Images:[ \t]{0,8}\n{1,4}\[1\] URL: ", re.MULTILINE)
 _JINA_LINE = re.compile(r"\[(?P<n>\d{1,4})\] (?P<label>[A-Z][A-Za-z ]{0,24}): ?(?P<value>.*)")
 _JINA_LABELS = {
     "Title": "title",
@@ -84,7 +85,9 @@ def read_ruled(text: str) -> Sequence[Result] | None:
     ruled = _make_results(blocks) if len(blocks) > 1 else None
     every = read_labelled(text) if ruled else None
     # If each line with the first label begins a block with an address, the rules are parts of pages.
-    return None if every and ruled and len(every) > len(ruled) and all(result.url for result in every) else ruled
+    if every and ruled and len(every) > len(ruled) and all(result.url for result in every):
+        return None
+    return ruled
 
 
 def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
@@ -92,15 +95,16 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
     blocks: list[_Block] = []
     first, after_rule = "", ruled
     names_sources = False  # blocks begin with `Source:` and an address
+
     for line in text.strip().splitlines():
         if ruled and _RULE.fullmatch(line):
             after_rule = True
         if after_rule and (not line.strip() or _RULE.fullmatch(line)):
             continue
-        found = _LABEL.match(line)
-        name = _LABELS.get(normalise_key(found["label"]), "") if found else ""
+        match = _LABEL.match(line)
+        name = _LABELS.get(normalise_key(match["label"]), "") if match else ""
         begins = after_rule if ruled else not blocks or len(blocks[-1]) > 1 or first in _OF_ONE_LINE
-        is_source = found is not None and name == "source" and _has_address(found["value"])
+        is_source = match is not None and name == "source" and _has_address(match["value"])
         if first == name == "source" and names_sources:
             begins = is_source  # else it is a line of a page
         if name and begins and name == (first or name):
@@ -113,12 +117,13 @@ def _split_blocks(text: str, *, ruled: bool) -> list[_Block]:
                 return []
             continue
         after_rule = False
-        if found and name and name not in blocks[-1]:
-            blocks[-1][name] = [found["value"]]
+        if match and name and name not in blocks[-1]:
+            blocks[-1][name] = [match["value"]]
         else:  # all lines below the last label are its value, even lines with a colon: pages have such lines
             last = next(reversed(blocks[-1]))
             is_one_line = last in _OF_ONE_LINE or (last == "source" and names_sources)
             blocks[-1].setdefault("snippet" if is_one_line and line.strip() else last, []).append(line)
+
     return blocks
 
 
@@ -143,8 +148,8 @@ def _has_address(text: str) -> bool:
 
 def _read_source(text: str) -> dict[str, Any] | None:
     """Return the address in the value of `Source:`, or the metadata that LangChain's tutorial prints there. Else return None."""
-    if text.startswith("{") and (found := read_python(text.strip())) is not None:
-        return {"metadata": found[0]}
+    if text.startswith("{") and (values := read_python(text.strip())) is not None:
+        return {"metadata": values[0]}
     address = lists.find_address(_NOTE.sub("", text))
     return None if address is None else {"url": address}
 
@@ -163,7 +168,9 @@ def _begin_wikipedia(lines: list[str], index: int) -> Entry | None:
     follows = lines[index + 1] if index + 1 < len(lines) else ""
     begins = lines[index].startswith("Page: ") and follows.startswith("Summary:")
     is_parted = not index or not lines[index - 1].strip()
-    return Entry(lines[index].removeprefix("Page: "), None, []) if begins and is_parted else None
+    if begins and is_parted:
+        return Entry(lines[index].removeprefix("Page: "), None, [])
+    return None
 
 
 def read_wikipedia(text: str) -> list[Result] | None:
@@ -175,10 +182,10 @@ def read_wikipedia(text: str) -> list[Result] | None:
 
 
 def _begin_jina(lines: list[str], index: int) -> Entry | None:
-    found = _JINA_LINE.match(lines[index])
-    if found is None or found["label"] != "Title":
+    match = _JINA_LINE.match(lines[index])
+    if match is None or match["label"] != "Title":
         return None
-    return Entry(found["value"], None, [], number=int(found["n"]))
+    return Entry(match["value"], None, [], number=int(match["n"]))
 
 
 def read_jina(text: str) -> Sequence[Result] | None:
@@ -188,14 +195,15 @@ def read_jina(text: str) -> Sequence[Result] | None:
         block: _Block = {"title": [entry.title or ""]}
         page: list[str] = []
         for line in entry.lines:
-            found = _JINA_LINE.match(line)
-            if found and int(found["n"]) == entry.number and found["label"] in _JINA_LABELS:
-                block.setdefault(_JINA_LABELS[found["label"]], []).append(found["value"])
+            match = _JINA_LINE.match(line)
+            if match and int(match["n"]) == entry.number and match["label"] in _JINA_LABELS:
+                block.setdefault(_JINA_LABELS[match["label"]], []).append(match["value"])
             else:
                 page.append(line)
         if any(line.strip() for line in page):
             block.setdefault("snippet", []).extend(page)
         blocks.append(block)
+
     return _make_results(blocks)
 
 
@@ -207,29 +215,39 @@ def read_claude_code(text: str) -> Sequence[Result] | None:
     if not all(isinstance(links, list) for links in arrays):
         return None
     members = list(chain.from_iterable(arrays))
-    return read_objects(members, "text") if all(isinstance(member, dict) for member in members) else None
+    if all(isinstance(member, dict) for member in members):
+        return read_objects(members, "text")
+    return None
 
 
 def _split_source(text: str) -> Entry | None:
     """Split `title (https://...)` into title and address. Both may contain brackets."""
     title, _, url = f" {text.rstrip()}".rpartition(" (")
-    return Entry(title, url[:-1], []) if url.endswith(")") and is_url(url[:-1]) else None
+    if url.endswith(")") and is_url(url[:-1]):
+        return Entry(title, url[:-1], [])
+    return None
 
 
 def _begin_source(lines: list[str], index: int) -> Entry | None:
-    found = _SOURCE_NUMBER.match(lines[index])
-    return _split_source(lines[index][found.end() :]) if found else None
+    match = _SOURCE_NUMBER.match(lines[index])
+    if match:
+        return _split_source(lines[index][match.end() :])
+    return None
 
 
 def read_gemini_cli(text: str) -> list[Result] | None:
     """Read the list below `Sources:` at the end of Gemini CLI's output."""
     _, mark, after = text.rpartition("\nSources:\n")
-    return lists.read_single_lines(_begin_source, after.strip()) if mark and text.startswith(GEMINI_CLI) else None
+    if mark and text.startswith(GEMINI_CLI):
+        return lists.read_single_lines(_begin_source, after.strip())
+    return None
 
 
 def _begin_codex(lines: list[str], index: int) -> Entry | None:
     marks = [_CODEX_CITE.match(line) is not None for line in lines[index : index + 2]]
-    return _split_source(lines[index]) if marks == [False, True] else None
+    if marks == [False, True]:
+        return _split_source(lines[index])
+    return None
 
 
 def read_codex(text: str) -> list[Result] | None:
@@ -247,31 +265,34 @@ def read_duckduckgo(text: str) -> list[Result] | None:
     before, between = ("[snippet: ", "], [snippet: ") if text.startswith("[snippet: ") else ("snippet: ", ", snippet: ")
     if not text.startswith(before):
         return None
+
     text = text[len(before) :].removesuffix("]" if before.startswith("[") else "")
     hit = re.compile(rf"(.*?), link: (.*?)(?:{re.escape(between)}|\Z)", re.DOTALL)
     results: list[Result] = []
     at = 0
+
     while at < len(text):
-        if (found := hit.match(text, at)) is None:
+        if (match := hit.match(text, at)) is None:
             return None
-        at = found.end()
-        snippet, mark, title = found[1].rpartition(", title: ")
-        url, _, notes = found[2].partition(", ")
+        at = match.end()
+        snippet, mark, title = match[1].rpartition(", title: ")
+        url, _, notes = match[2].partition(", ")
         if not mark or not is_url(url):
             return None
         named = (note.partition(": ") for note in notes.split(", "))  # of a news article: `date: d, source: s`
         fields = tuple((_NEWS_NOTES[name], value) for name, _, value in named if name in _NEWS_NOTES and value)
         title, snippet = title.strip(), snippet.strip()
         results.append(Result(len(results) + 1, url=url, title=title or None, snippet=snippet or None, fields=fields))
+
     return results or None
 
 
 def _begin_doc(lines: list[str], index: int) -> Entry | None:
-    found = _DOC.match(lines[index])
-    if found is None:
+    match = _DOC.match(lines[index])
+    if match is None:
         return None
-    title, rest = _split_title(found["kind"][0], lines[index][found.end() :])
-    return Entry(title, None, [rest], number=int(found["n"]))
+    title, first_line = _split_title(match["kind"][0], lines[index][match.end() :])
+    return Entry(title, None, [first_line], number=int(match["n"]))
 
 
 def read_docs(text: str) -> list[Result] | None:
@@ -289,8 +310,8 @@ def _split_address(lines: list[str]) -> tuple[str | None, list[str]]:
     """Split lines into address and other lines. The address is on the first or last non-blank line, as `URL: ...` or `ID: ...`."""
     filled = [number for number, line in enumerate(lines) if line.strip()]
     for number in (filled[0], filled[-1]) if filled else ():
-        if found := _ADDRESS.fullmatch(lines[number]):
-            return found["address"], lines[:number] + lines[number + 1 :]
+        if match := _ADDRESS.fullmatch(lines[number]):
+            return match["address"], lines[:number] + lines[number + 1 :]
     return None, lines
 
 
@@ -299,12 +320,16 @@ def _split_title(kind: str, text: str) -> tuple[str, str]:
     if kind == ":":
         return "", text
     if kind == "<":
-        title, mark, rest = text.partition(_STEP_SEARCH_END)
-        return (title.strip().strip('"'), rest) if mark else ("", text)
+        title, mark, text_after = text.partition(_STEP_SEARCH_END)
+        if mark:
+            return (title.strip().strip('"'), text_after)
+        return ("", text)
     if text.startswith('"') and (end := text.find('")')) > 0:
         return text[1:end], text[end + 2 :]
     end = lists.find_closing(text[:_LONGEST_TITLE], 0, lists.BRACKET)
-    return (text[:end], text[end + 1 :]) if end >= 0 else ("", text)
+    if end >= 0:
+        return (text[:end], text[end + 1 :])
+    return ("", text)
 
 
 def read_elements(text: str) -> list[Result] | None:
@@ -318,21 +343,26 @@ def read_elements(text: str) -> list[Result] | None:
             return None
         results.append(result)
         at = end + len(_ELEMENT_END)
-    return results if results and _AROUND_ELEMENTS.fullmatch(text, at) else None
+    if results and _AROUND_ELEMENTS.fullmatch(text, at):
+        return results
+    return None
 
 
 def _read_element(text: str, rank: int) -> Result | None:
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     at = 0
-    while (part := _PART.match(text, at)) and _PARTS[part["name"]] not in found:
+    while (part := _PART.match(text, at)) and _PARTS[part["name"]] not in fields:
         end = text.find(f"</{part['name']}>", part.end())
         if end < 0:
             break
-        found[_PARTS[part["name"]]] = text[part.end() : end].strip()
+        fields[_PARTS[part["name"]]] = text[part.end() : end].strip()
         at = end + len(part["name"]) + 3
+
     if text[at:].strip():
-        found.setdefault("snippet", text[at:].strip())
-    address = found.get("url")
+        fields.setdefault("snippet", text[at:].strip())
+    address = fields.get("url")
     if address and "://" not in address:
-        found.setdefault("doc_id", found.pop("url"))
-    return read_object(dict(found), rank, "text") if found.keys() & {"url", "doc_id", "snippet"} else None
+        fields.setdefault("doc_id", fields.pop("url"))
+    if fields.keys() & {"url", "doc_id", "snippet"}:
+        return read_object(dict(fields), rank, "text")
+    return None

@@ -21,7 +21,9 @@ _LINK_START = re.compile(r"(?:#{1,6} {1,4}|[-*•+] {1,4})?(?=\[)")
 _NUMBERED_LINK = re.compile(r"(?:\*\*)?(?P<n>\d{1,4})[.)] {1,8}(?:<docid:(?P<id>[^>\n]{1,200})> {0,8})?(?=\[)")
 _URL_NUMBER = re.compile(r"[\[(]?\d{1,4}[.)\]:] {0,8}")
 _URL = re.compile(r"(?:https?|ftp|ref|file|s3|gs)://[^\s<>\"]+")
-BRACKET, _BRACKET_OR_SPACE, _SPACE = re.compile(r"[()]"), re.compile(r"[()\s]"), re.compile(r"\s")
+BRACKET = re.compile(r"[()]")
+_BRACKET_OR_SPACE = re.compile(r"[()\s]")
+_SPACE = re.compile(r"\s")
 #: `URL: `, `Link - `, `**Source:** ` before an address.
 _ADDRESS_LABEL = re.compile(
     r"\*{0,2}(?:URL|Link|Source|Source URL|URL Source|Address|Href|Web)\*{0,2} ?[:=-]\*{0,2} {0,4}", re.I
@@ -83,7 +85,9 @@ def find_link(text: str) -> Entry | None:
             return None
     url = text[start + 2 : end]
     rest = text[end + 1 :].strip()
-    return Entry(text[1:start].strip(), url, [rest] if rest else []) if url else None
+    if url:
+        return Entry(text[1:start].strip(), url, [rest] if rest else [])
+    return None
 
 
 def find_address(line: str) -> str | None:
@@ -99,7 +103,9 @@ def find_address(line: str) -> str | None:
     if is_url(text):
         return text
     link = find_link(text)
-    return link.url if link is not None and not link.lines and is_url(link.url or "") else None
+    if link is not None and not link.lines and is_url(link.url or ""):
+        return link.url
+    return None
 
 
 def split_number(line: str) -> tuple[int | None, str]:
@@ -107,13 +113,13 @@ def split_number(line: str) -> tuple[int | None, str]:
     text = line.strip()
     if bullet := _BULLET.match(text):
         text = text[bullet.end() :]
-    found = _NUMBER.match(text)
-    text = (text[found.end() :] if found else text.lstrip("#")).strip()
+    match = _NUMBER.match(text)
+    text = (text[match.end() :] if match else text.lstrip("#")).strip()
     if text.startswith("**") and text.endswith("**") and len(text) > 4:
         text = text[2:-2].strip()
     elif text.endswith("**") and text.count("**") == 1:
         text = text.removesuffix("**")
-    return int(found["n"]) if found else None, text
+    return int(match["n"]) if match else None, text
 
 
 def split_address(text: str) -> Entry | None:
@@ -121,24 +127,28 @@ def split_address(text: str) -> Entry | None:
     link = find_link(text)
     if link is not None:
         return _strip_rest(link)
+
     start = next((at for sign in ("https://", "http://") if (at := text.find(sign)) >= 0), -1)
     if start < 0:
         return None
+
     address, _, rest = text[start:].partition(" ")
     before = text[start - 1 : start]
     if (end := find_closing(address, 0) if before == "(" else address.find(">") if before == "<" else -1) >= 0:
         address, rest = address[:end], address[end + 1 :] + " " + rest
+
     address = address.rstrip(",;")
     if not is_url(address):
         return None
+
     title = text[:start].strip(_BEFORE_ADDRESS).strip("*").strip()
     rest = rest.strip(_BEFORE_ADDRESS)
     return Entry(title or None, address, [rest] if rest else [])
 
 
 def _strip_rest(link: Entry) -> Entry:
-    rest = [text for line in link.lines if (text := line.removeprefix("**").lstrip(_BEHIND_LINK).strip())]
-    return link._replace(lines=rest)
+    texts = [text for line in link.lines if (text := line.removeprefix("**").lstrip(_BEHIND_LINK).strip())]
+    return link._replace(lines=texts)
 
 
 def is_heading(line: str) -> bool:
@@ -155,33 +165,35 @@ def split_entries(begin: Begin, text: str) -> list[Entry]:
     The numbers of entries are consecutive, from 0 or 1. Other lines with numbers may lie between. A line with a number out
     of order belongs to the previous entry. Numbers may restart at a second list if both lists have a heading about results.
     """
-    found: list[Entry] = []
+    entries: list[Entry] = []
     lines = text.splitlines()
     first = wanted = counted = 1
     above, are_headed = "", False
+
     for index, line in enumerate(lines):
         entry = begin(lines, index)
         if entry is not None and entry.number is not None:
-            if not found:
+            if not entries:
                 first = wanted = counted = min(entry.number, 1)
                 are_headed = is_heading(above) and _names_results(above)
             elif entry.number == first and are_headed and is_heading(above) and _names_results(above):
                 wanted = first
-                while found[-1].lines.pop() != above:
+                while entries[-1].lines.pop() != above:
                     pass
             entry = entry if entry.number in (wanted, counted) else None
         if entry is not None:
-            found.append(entry)
+            entries.append(entry)
             wanted = counted = (entry.number or 0) + 1
             above = ""
             continue
         counted = counted + 1 if counted >= 0 and split_number(line)[0] == counted else -1
         above = line if line.strip() else above
-        if found:
-            found[-1].lines.append(line)
+        if entries:
+            entries[-1].lines.append(line)
         elif not is_heading(line):
             return []
-    return found
+
+    return entries
 
 
 def _names_results(line: str) -> bool:
@@ -249,15 +261,15 @@ def make_result(rank: int, entry: Entry, fields: Pairs = ()) -> Result:
 
 
 def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
-    found = _NUMBERED_LINK.match(lines[index])
-    if found is None:
+    match = _NUMBERED_LINK.match(lines[index])
+    if match is None:
         return None
-    text = lines[index][found.end() :].rstrip()
+    text = lines[index][match.end() :].rstrip()
     if (link := find_link(text)) is not None:
         entry = _strip_rest(link)
     else:
         entry = Entry(text[1:-1] if text.endswith("]") else None, None, [])
-    return entry._replace(number=int(found["n"]), doc_id=found["id"] and found["id"].strip())
+    return entry._replace(number=int(match["n"]), doc_id=match["id"] and match["id"].strip())
 
 
 def _begin_numbered_title(lines: list[str], index: int) -> Entry | None:
@@ -281,8 +293,10 @@ def _has_address_below(lines: list[str], index: int) -> bool:
 
 def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
     number, title = split_number(lines[index])
-    found = _ID_LINE.fullmatch(lines[index + 1]) if number is not None and title and index + 1 < len(lines) else None
-    return None if found is None else Entry(title, None, [], doc_id=found["id"], number=number)
+    match = _ID_LINE.fullmatch(lines[index + 1]) if number is not None and title and index + 1 < len(lines) else None
+    if match is None:
+        return None
+    return Entry(title, None, [], doc_id=match["id"], number=number)
 
 
 def _begin_link(lines: list[str], index: int) -> Entry | None:
@@ -302,7 +316,9 @@ def _begin_title_and_address(lines: list[str], index: int) -> Entry | None:
     entry = split_address(text)
     if entry is None or entry.url is None or entry.title is None or entry.lines:
         return None
-    return None if text.partition(entry.url)[0].rstrip(" (<*").endswith(":") else entry
+    if text.partition(entry.url)[0].rstrip(" (<*").endswith(":"):
+        return None
+    return entry
 
 
 def read_links(text: str) -> list[Result] | None:
@@ -328,7 +344,9 @@ def _begin_url(lines: list[str], index: int) -> Entry | None:
     line = lines[index].strip()
     numbered = _URL_NUMBER.match(line)
     address = find_address(line[numbered.end() :] if numbered else line)
-    return None if address is None else Entry(None, address, [])
+    if address is None:
+        return None
+    return Entry(None, address, [])
 
 
 read_numbered_ids = partial(read_entries, _begin_numbered_id, with_notes=True)

@@ -87,11 +87,13 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope)
         if isinstance(value, str):
             value = parse_if_json(value)
 
-        found = _judge_value(value, place, way, scope)
-        if found is not None:
-            yield found
-        may_hold_more = isinstance(value, list) and scope == "everything" and found is not None and not found.is_sure
-        if found is None or may_hold_more:
+        results = _judge_value(value, place, way, scope)
+        if results is not None:
+            yield results
+        may_hold_more = (
+            isinstance(value, list) and scope == "everything" and results is not None and not results.is_sure
+        )
+        if results is None or may_hold_more:
             todo += _list_inner_values(value, place, way, read, scope)
 
 
@@ -100,14 +102,16 @@ def _judge_value(value: Any, place: "_Place", way: "_Way", scope: Scope) -> Resu
         return _judge_text(value, place, way, scope)
     if isinstance(value, dict):
         rows = _read_columns(value) if way.key and scope != "fields" else None
-        return _judge(value, rows, place, way) if rows else None
+        if rows:
+            return _judge(value, rows, place, way)
+        return None
     if not isinstance(value, list):
         return None
 
-    found = _judge(value, value, place, way) if _may_name_results(way.key) else None
-    if found is None and scope == "everything":
-        found = _judge_column(value, place, way)
-    return found
+    results = _judge(value, value, place, way) if _may_name_results(way.key) else None
+    if results is None and scope == "everything":
+        results = _judge_column(value, place, way)
+    return results
 
 
 def _list_inner_values(value: Any, place: "_Place", way: "_Way", read: Collection[int], scope: Scope) -> "list[_Visit]":
@@ -193,7 +197,8 @@ class _Way(NamedTuple):
     def into(self, key: str, traits: KeyTraits, question: str) -> "_Way":
         if key.isdigit() and self.key:  # a row of a column, as pandas writes tables
             key = self.key
-        was_searched, is_judged = self.was_searched or traits.was_searched, self.is_judged or traits.is_judged
+        was_searched = self.was_searched or traits.was_searched
+        is_judged = self.is_judged or traits.is_judged
         is_cited = traits.is_cited or (self.is_cited and not traits.was_searched)
         return _Way(key, self.depth + 1, question, was_searched, is_judged, is_cited)
 
@@ -252,7 +257,9 @@ def _judge_text(text: str, place: _Place, way: _Way, scope: Scope) -> ResultList
     except InputError:
         return None
     names = [name for result in results if (name := result.url or result.doc_id)]
-    return _make_list(text, names, place, way, is_sure=True) if names else None
+    if names:
+        return _make_list(text, names, place, way, is_sure=True)
+    return None
 
 
 def find_question_in(holder: Object) -> str:
@@ -276,25 +283,28 @@ def _read_columns(value: Object) -> list[Any] | None:
 
 def _judge(value: Any, members: list[Any], place: _Place, way: _Way) -> ResultList | None:
     """Return the list at the end of a way if it looks like a list of results, else None."""
-    some = members[:_MOST_JUDGED]
-    if not some or not (isinstance(some[0], (str, dict)) or isinstance(some[-1], (str, dict))):
+    judged = members[:_MOST_JUDGED]
+    if not judged or not (isinstance(judged[0], (str, dict)) or isinstance(judged[-1], (str, dict))):
         return None
-    if all(isinstance(member, str) for member in some):
+    if all(isinstance(member, str) for member in judged):
         return _judge_texts(members, place, way)
-    objects = _unwrap_hits(list(filter(_is_object, some)))
+
+    objects = _unwrap_hits(list(filter(_is_object, judged)))
     may_be_results = [member for member in objects if _may_be_result(tuple(member))]
-    if 2 * len(may_be_results) < len(some) or any(map(_is_of_conversation, objects)):
+    if 2 * len(may_be_results) < len(judged) or any(map(_is_of_conversation, objects)):
         return None
+
     results = list(map(_read_member, objects))
     holds_passages = way.was_searched or normalise_key(way.key) in PASSAGE_KEYS
     named = [member for member, result in zip(objects, results, strict=True) if _names_document(member, result)]
     texts = [result for result in results if result and result.snippet] if holds_passages else []
-    if 2 * max(len(named), len(texts)) < len(some):
+    if 2 * max(len(named), len(texts)) < len(judged):
         return None
+
     pairs = zip(objects, results, strict=True)
     sure = sum(result is not None and _is_sure(member, result) for member, result in pairs)
     is_of_one_search = len({str(member.get("query")) for member in objects}) == 1
-    is_sure = is_of_one_search and (holds_passages or 2 * sure >= len(some))
+    is_sure = is_of_one_search and (holds_passages or 2 * sure >= len(judged))
     named_objects = list(filter(_is_object, members[:_MOST_NAMED])) if is_sure else []
     read = map(_read_member, _unwrap_hits(named_objects))
     names = [name for result in read if result and (name := result.url or result.doc_id)]
@@ -311,12 +321,12 @@ def _unwrap_hits(objects: list[Object]) -> list[Object]:
 
 def _judge_texts(texts: list[str], place: _Place, way: _Way) -> ResultList | None:
     """Return a list of URLs, of ids under a key that says so, or of passages."""
-    some = texts[:_MOST_JUDGED]
-    if 2 * sum(map(is_url, some)) >= len(some):
+    judged = texts[:_MOST_JUDGED]
+    if 2 * sum(map(is_url, judged)) >= len(judged):
         return _make_list(texts, list(filter(is_url, texts[:_MOST_NAMED])), place, way, is_sure=True)
-    if way.was_searched and all(map(BARE_ID.fullmatch, some)):
+    if way.was_searched and all(map(BARE_ID.fullmatch, judged)):
         return _make_list(texts, texts[:_MOST_NAMED], place, way, is_sure=True)
-    if normalise_key(way.key) in PASSAGE_KEYS and any(" " in text for text in some):
+    if normalise_key(way.key) in PASSAGE_KEYS and any(" " in text for text in judged):
         return _make_list([{"snippet": text} for text in texts], [], place, way, is_sure=True)
     return None
 
@@ -326,14 +336,17 @@ def _judge_column(members: list[Any], place: _Place, way: _Way) -> ResultList | 
     if members and all(isinstance(member, list) for member in members):
         texts = [text for member in members for text in member]
         is_texts = all(isinstance(text, str) for text in texts[:_MOST_JUDGED])
-        return _judge_texts(texts, place, way) if texts and is_texts else None
-    some = members[:_MOST_JUDGED]
-    are_ids = bool(some) and all(isinstance(name, str) and name and " " not in name for name in some)
+        if texts and is_texts:
+            return _judge_texts(texts, place, way)
+        return None
+
+    judged = members[:_MOST_JUDGED]
+    are_ids = bool(judged) and all(isinstance(name, str) and name and " " not in name for name in judged)
     is_context = (
         bool(way.question)
         and place[1] == way.key
         and normalise_key(way.key) == "context"
-        and any(map(_is_passage, some))
+        and any(map(_is_passage, judged))
     )
     if is_context:
         return _make_list([{"snippet": text} for text in members], [], place, way, is_sure=True)
@@ -381,7 +394,7 @@ def _names_document(member: Object, result: Result | None) -> bool:
     if not _DOCUMENT_KEYS.isdisjoint(member):
         return True
     held = (member, member.get("metadata"))
-    return any(isinstance(one, dict) and not _FILE_KEYS.isdisjoint(one) for one in held)
+    return any(isinstance(holder, dict) and not _FILE_KEYS.isdisjoint(holder) for holder in held)
 
 
 def _ids(result: Result) -> list[str]:

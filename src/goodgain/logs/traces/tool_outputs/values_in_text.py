@@ -40,28 +40,33 @@ def read_python(text: str) -> tuple[Any, str] | None:
     """Read the repr of a Python list, dict or object. `Document(id='d1')` becomes a dict of its arguments."""
     if len(text) <= _MAX_PYTHON and _FIELD_START.match(text):
         text = f"Printed({_separate_fields(text)})"
+
     # pymilvus prints `data: [...]`, then the cost of the search.
     text = text.removeprefix("data: ").partition(",extra_info: ")[0] if text.startswith("data: [") else text
     if _PYTHON_START.match(text) is None or len(text) > _MAX_PYTHON or not _is_python_notation(text):
         return None
+
     try:
         tree = ast.parse(text, mode="eval")
         value = _evaluate(tree.body)
         orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)  # refuses lone surrogates and huge numbers, as JSON does
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         return None
-    return (value, "") if isinstance(value, (list, dict)) else None
+
+    if isinstance(value, (list, dict)):
+        return (value, "")
+    return None
 
 
 def _separate_fields(text: str) -> str:
     """Insert commas between the fields of an object that pydantic printed, as in `meta=None content=[..]`."""
     at = depth = 0
     words: list[str] = []
-    while found := _PYTHON_WORD.match(text, at):
-        sign = found["sign"] or ""
+    while word := _PYTHON_WORD.match(text, at):
+        sign = word["sign"] or ""
         depth += (sign in "[({" and sign != "") - (sign in "])}" and sign != "")
-        words.append("," if depth == 0 and found[0] == " " and words[-1] != "," else found[0])
-        at = found.end()
+        words.append("," if depth == 0 and word[0] == " " and words[-1] != "," else word[0])
+        at = word.end()
     return "".join(words) + text[at:]
 
 
@@ -69,18 +74,20 @@ def _is_python_notation(text: str) -> bool:
     at = depth = 0
     waits_for = ""  # the signs that may follow a name that is not a constant: of a call or a keyword argument
     size = len(text)
+
     while at < size:
-        found = _PYTHON_WORD.match(text, at)
-        if found is None or found.end() == at:
+        match = _PYTHON_WORD.match(text, at)
+        if match is None or match.end() == at:
             return False
-        sign = found["sign"] or ""
+        sign = match["sign"] or ""
         if waits_for and (not sign or sign not in waits_for):
             return False
-        waits_for = "(=" if found["name"] and found["name"] not in _CONSTANTS else ""
+        waits_for = "(=" if match["name"] and match["name"] not in _CONSTANTS else ""
         depth += (sign in "[({" and sign != "") - (sign in "])}" and sign != "")
         if not 0 <= depth <= _MAX_NESTING:
             return False
-        at = found.end()
+        at = match.end()
+
     return depth == 0 and not waits_for
 
 
@@ -119,7 +126,10 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
     marks = list(_FENCE.finditer(text))
     if not marks or len(marks) % 2:
         return None
-    values, around, at = [], [], 0
+
+    values = []
+    around = []
+    at = 0
     for opening, closing in zip(marks[::2], marks[1::2], strict=True):
         around.append(text[at : opening.start()])
         at = closing.end()
@@ -135,6 +145,7 @@ def _read_fences(text: str) -> tuple[Any, str] | None:
         if not isinstance(value, (list, dict)):
             return None
         values.append(value)
+
     around.append(text[at:])
     return _join_values(values), "\n".join(around)
 
@@ -187,12 +198,12 @@ class TaggedText:
 
     def find(self, words: str, start: int) -> int:
         """Return the first position of `words` at or after `start`, or -1. The cache helps only if `start` grows between calls."""
-        asked, found = self._found.get(words, (len(self.text) + 1, -1))
-        if asked <= start and (found < 0 or start <= found):
-            return found
-        found = self.text.find(words, start)
-        self._found[words] = (start, found)
-        return found
+        asked, place = self._found.get(words, (len(self.text) + 1, -1))
+        if asked <= start and (place < 0 or start <= place):
+            return place
+        place = self.text.find(words, start)
+        self._found[words] = (start, place)
+        return place
 
     def find_span(self, kinds: Iterable[Tags], start: int) -> Tagged | None:
         """Find the first pair of an opening tag and a later closing tag. Return the positions of both tags; None without a pair."""
