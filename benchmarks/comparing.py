@@ -18,13 +18,8 @@ import polars as pl
 from scipy import stats
 
 from goodgain import GoodgainNotice, compare
-from goodgain.statistics.statistical_tests import (
-    bootstrap_interval,
-    compute_effect_size,
-    correct_by_holm,
-    run_randomisation_test,
-    run_t_test,
-)
+from goodgain.statistics.randomisation_test import run_randomisation_test
+from goodgain.statistics.statistical_tests import bootstrap_interval, compute_effect_size, correct_by_holm, run_t_test
 
 SYSTEMS = 10
 PAIRS = SYSTEMS * (SYSTEMS - 1) // 2

@@ -21,7 +21,8 @@ from goodgain.statistics.joint_tests import (
     run_largest_statistic_test,
     run_randomised_tukey_test,
 )
-from goodgain.statistics.statistical_tests import Settings, bootstrap_interval, run_randomisation_test
+from goodgain.statistics.randomisation_test import run_randomisation_test
+from goodgain.statistics.statistical_tests import Settings, bootstrap_interval
 
 QUERIES = (8, 12, 25, 50)
 RESAMPLES = 1_999

@@ -16,13 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from goodgain.analysis.comparing import replicates as of
-from goodgain.statistics.statistical_tests import (
-    Matrix,
-    bootstrap_interval,
-    correct_by_holm,
-    run_randomisation_test,
-    run_t_test,
-)
+from goodgain.statistics.randomisation_test import run_randomisation_test
+from goodgain.statistics.statistical_tests import Matrix, bootstrap_interval, correct_by_holm, run_t_test
 
 
 class Row(NamedTuple):

@@ -3,18 +3,18 @@
 An interval has every mean difference that the test does not reject. So 0 is outside exactly if the test rejects 0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from goodgain.options import ALPHA, RESAMPLES, SEED
-from goodgain.statistics.statistical_tests import Matrix, Vector, count_draws, draw_signs, find_reach
+from goodgain.statistics.randomisation_test import ENOUGH, list_stops
+from goodgain.statistics.signed_sums import Quick, SignedSums, find_places, take_buffer
+from goodgain.statistics.statistical_tests import Matrix, Vector, draw_signs, find_reach
 
 #: Ends that are kept at once, of all pairs: 16 MB at 8 bytes each. Each further part draws the signs again.
 _MOST_ENDS = 2_000_000
-#: Rounding errors are far smaller than this part of the sum of the differences. Ends so close to the limit are computed too.
-_SLACK = 1e-9
 _Counts = NDArray[np.int64]
 
 
@@ -30,7 +30,13 @@ def count_open_tests(p_holm: Vector, alpha: float) -> int:
 
 
 def invert_randomisation_test(
-    differences: Matrix, divisors: _Counts, *, alpha: float = ALPHA, seed: int = SEED, resamples: int = RESAMPLES
+    differences: Matrix,
+    divisors: _Counts,
+    *,
+    alpha: float = ALPHA,
+    seed: int = SEED,
+    resamples: int = RESAMPLES,
+    first: int | None = None,
 ) -> tuple[Vector, Vector]:
     """Return the lower and upper ends of the mean differences that the randomisation test does not reject.
 
@@ -49,17 +55,28 @@ def invert_randomisation_test(
     ([1.0], [6.0])
     """
     pairs, n = differences.shape
-    draws = count_draws(n, resamples)
-    ranks = np.array([find_rank(int(divisor), alpha, draws) for divisor in divisors])
     low, high = np.full(pairs, np.nan), np.full(pairs, np.nan)
+    stops = list_stops(n, resamples, first)
+    draws = np.array([_choose_stop(stops, alpha / divisor) for divisor in divisors.tolist()], dtype=np.int64)
+    ranks = np.array(
+        [find_rank(divisor, alpha, number) for divisor, number in zip(divisors.tolist(), draws.tolist(), strict=True)],
+        dtype=np.int64,
+    )
 
-    tested = np.flatnonzero(ranks)
-    at_once = _MOST_ENDS // ranks.max(initial=1)
-    for start in range(0, len(tested), max(1, at_once)):
-        rows = tested[start : start + max(1, at_once)]
-        signs = draw_signs(n, len(rows), seed=seed, resamples=resamples)
-        low[rows], high[rows] = _find_ends(differences[rows], ranks[rows], signs)
+    for stop in stops:
+        tested = np.flatnonzero((draws == stop) & (ranks > 0))
+        at_once = max(1, _MOST_ENDS // ranks[tested].max(initial=1))
+        drawn = resamples if stop == stops[-1] else stop
+        for start in range(0, len(tested), at_once):
+            rows = tested[start : start + at_once]
+            signs = draw_signs(n, len(rows), seed=seed, resamples=drawn)
+            low[rows], high[rows] = _find_ends(differences[rows], ranks[rows], signs)
     return low, high
+
+
+def _choose_stop(stops: Sequence[int], level: float) -> int:
+    """Return the number of draws that decides whether p <= level: a test that stops earlier has a larger p."""
+    return next((stop for stop in stops if level * (stop + 1) >= ENOUGH + 1), stops[-1])
 
 
 def invert_at_ranks(
@@ -96,14 +113,16 @@ def find_rank(divisor: int, alpha: float, draws: int) -> int:
 
 
 def _find_ends(differences: Matrix, ranks: _Counts, blocks: Iterator[Matrix]) -> tuple[Vector, Vector]:
-    lower, upper = _SmallestEnds(differences, ranks, 1), _SmallestEnds(differences, ranks, -1)
+    sums = SignedSums(differences)
+    lower, upper = _SmallestEnds(sums, ranks, 1), _SmallestEnds(sums, ranks, -1)
     for signs in blocks:
-        sums = differences @ signs.T  # a row per pair, a column per draw
         balance = signs.sum(axis=1)
-        lower.add(sums, balance)
-        upper.add(sums, balance)
+        quick = sums.compute_quickly(signs)
+        lower.add(quick, signs, balance)
+        upper.add(quick, signs, balance)
 
-    low, high = lower.find_last() + 0.0, 0.0 - upper.find_last()  # no end is -0.0
+    scale = sums.exponents
+    low, high = np.ldexp(lower.find_last(), scale) + 0.0, 0.0 - np.ldexp(upper.find_last(), scale)  # no end is -0.0
     exists = np.isfinite(low) & np.isfinite(high)
     return np.where(exists, low, np.nan), np.where(exists, high, np.nan)
 
@@ -112,26 +131,28 @@ class _SmallestEnds:
     """Keeps the smallest lower ends of each pair, as many as its rank. With the side -1: of the upper ends times -1.
 
     The ends of a draw are two means: (total + sum) / (n + balance) and (total - sum) / (n - balance). One of them is below a
-    limit exactly if |sum - limit * balance| > total - limit * n. So only the few draws beyond the limit need divisions.
+    limit exactly if |sum - limit * balance| > total - limit * n. So only the few draws beyond the limit need exact sums.
     """
 
-    def __init__(self, differences: Matrix, ranks: _Counts, side: int) -> None:
+    def __init__(self, sums: SignedSums, ranks: _Counts, side: int) -> None:
+        differences = sums.differences
+        self._sums = sums
         self._side = side
         self._n = differences.shape[1]
         self._total = side * differences.sum(axis=1)
-        self._size = np.abs(differences).sum(axis=1)
         self._reach = find_reach(differences)
         self._ranks = ranks
         self._most = int(ranks.max())
         self._ends = [np.empty((len(ranks), 0))]  # a row per pair; rows are filled up with infinity
+        self._distance: Quick = np.empty(0)
         self._limits = np.full(len(ranks), np.inf)  # the end at the rank of each pair, among the draws so far
 
-    def add(self, sums: Matrix, balance: Vector) -> None:
-        """Add a block of draws. `sums` has a row per pair and a column per draw, `balance` the sum of the signs of each draw."""
+    def add(self, quick: Quick, signs: Matrix, balance: Vector) -> None:
+        """Add a block of draws. `quick` has a row per pair and a column per draw, `balance` the sum of each draw."""
         first = max(0, self._most - self._width)  # without so many draws there is no limit yet
         for part in (slice(first), slice(first, None)):
             if len(balance[part]):
-                self._add_part(sums[:, part], balance[part])
+                self._add_part(quick[:, part], signs[part], balance[part])
 
     def find_last(self) -> Vector:
         """Return the end at the rank of each pair."""
@@ -142,9 +163,10 @@ class _SmallestEnds:
     def _width(self) -> int:
         return sum(ends.shape[1] for ends in self._ends)
 
-    def _add_part(self, sums: Matrix, balance: Vector) -> None:
-        pair, draw = self._find_candidates(sums, balance)
-        ends = self._compute_ends(pair, sums[pair, draw], balance[draw])
+    def _add_part(self, quick: Quick, signs: Matrix, balance: Vector) -> None:
+        pair, draw = self._find_candidates(quick, balance)
+        sums = self._sums.compute_exactly(signs, pair, draw)
+        ends = self._compute_ends(pair, sums, balance[draw])
         is_smaller = ends < self._limits[pair]
         pair, ends = pair[is_smaller], ends[is_smaller]
 
@@ -158,18 +180,20 @@ class _SmallestEnds:
         if self._width >= (self._most if lacks_limits else 2 * self._most):
             self._select_smallest()
 
-    def _find_candidates(self, sums: Matrix, balance: Vector) -> tuple[_Counts, _Counts]:
+    def _find_candidates(self, quick: Quick, balance: Vector) -> tuple[_Counts, _Counts]:
         """Return the row and column of each draw whose end may be below the limit of the pair, row by row."""
         if (self._limits == np.inf).any():
-            pair, draw = np.divmod(np.arange(sums.size), sums.shape[1])
+            pair, draw = np.divmod(np.arange(quick.size), quick.shape[1])
             return pair, draw
+        kind = quick.dtype
         with np.errstate(invalid="ignore"):  # a limit of -infinity: no end is below it
-            distance = sums - np.outer(self._side * self._limits, balance)
-            size = self._size + np.abs(self._limits) * self._n
-            least = self._total - self._limits * self._n - _SLACK * size
+            distance = self._distance = take_buffer(self._distance, quick.shape, kind)
+            np.multiply.outer((self._side * self._limits).astype(kind), balance.astype(kind), out=distance)
+            np.subtract(quick, distance, out=distance)
+            size = self._sums.sizes + np.abs(self._limits) * self._n
+            least = self._total - self._limits * self._n - self._sums.precision * size
         np.abs(distance, out=distance)
-        pair, draw = np.nonzero(distance >= least[:, None])
-        return pair, draw
+        return find_places(distance >= least.astype(kind)[:, None])
 
     def _compute_ends(self, pair: _Counts, sums: Vector, balance: Vector) -> Vector:
         total, n = self._total[pair], self._n

@@ -111,29 +111,6 @@ def find_spread(differences: Matrix) -> Vector:
     return np.where(spread <= RESIDUE * np.abs(differences).max(axis=1), 0.0, spread)
 
 
-def run_randomisation_test(differences: Matrix, *, seed: int = SEED, resamples: int = RESAMPLES) -> Vector:
-    """Return the two-sided p of Fisher's paired randomisation test on the mean, for each row of differences.
-
-    Each resample changes the signs of the differences at random:
-    p = (1 + resamples with a mean at least as far from 0 as observed) / (1 + resamples).
-    If there are at most `resamples` ways to set the signs, all are tried and p is exact. All rows share the same signs.
-
-    Source: Smucker, Allan and Carterette, A Comparison of Statistical Significance Tests for Information Retrieval Evaluation, CIKM
-    2007.
-
-    >>> run_randomisation_test(np.array([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]])).tolist()
-    [0.25, 1.0]
-    """
-    pairs, n = differences.shape
-    draws = count_draws(n, resamples)
-    reach = find_reach(differences)
-    as_far = np.ones(pairs, dtype=np.int64)  # the observed signs are a draw too
-    for signs in draw_signs(n, pairs, seed=seed, resamples=resamples):
-        as_far += (np.abs(signs @ differences.T) >= reach).sum(axis=0)
-    p: Vector = as_far / (draws + 1)
-    return p
-
-
 def find_reach(differences: Matrix) -> Vector:
     """Return the sum from which on random signs are as far from 0 as the observed signs; rounding must not break a tie."""
     reach: Vector = np.abs(differences.sum(axis=1)) - RESIDUE * np.abs(differences).sum(axis=1)
@@ -149,12 +126,19 @@ def count_draws(n: int, resamples: int) -> int:
     return 2**n - 1 if _are_all_tried(n, resamples) else resamples
 
 
-def draw_signs(n: int, pairs: int, *, seed: int, resamples: int) -> Iterator[Matrix]:
-    """Yield the signs of the randomisation test in blocks: a row per draw, a column per query. `pairs` limits the blocks."""
+def draw_signs(n: int, pairs: int, *, seed: int, resamples: int, stops: Sequence[int] = ()) -> Iterator[Matrix]:
+    """Yield the signs of the randomisation test in blocks: a row per draw, a column per query. `pairs` limits the blocks.
+
+    A block ends at each number of draws in `stops`.
+    """
     columns = max(n, pairs)
     blocks = _list_all_bits(n, columns) if _are_all_tried(n, resamples) else _draw_bits(n, columns, seed, resamples)
+    start = 0
     for bits in blocks:
-        yield 1.0 - 2.0 * bits.astype(np.float64)
+        cuts = [stop - start for stop in stops if start < stop < start + len(bits)]
+        for part in np.split(bits, cuts):
+            yield 1.0 - 2.0 * part.astype(np.float64)
+        start += len(bits)
 
 
 def _are_all_tried(n: int, resamples: int) -> bool:

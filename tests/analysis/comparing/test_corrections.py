@@ -16,7 +16,7 @@ from goodgain.statistics.joint_tests import (
     run_largest_statistic_test,
     run_randomised_tukey_test,
 )
-from goodgain.statistics.statistical_tests import run_randomisation_test
+from goodgain.statistics.randomisation_test import run_randomisation_test
 from tests.analysis.comparing.test_comparison import quietly
 from tests.analysis.comparing.test_intervals_of_pairs import draw_worlds
 from tests.support.counts import how_many

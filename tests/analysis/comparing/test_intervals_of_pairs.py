@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import polars as pl
@@ -13,8 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import goodgain as gg
+from goodgain.analysis.comparing.corrections import (
+    add_intervals,
+    add_verdicts,
+    correct_pairs_by_holm,
+    leave_out_incomparable,
+)
+from goodgain.analysis.comparing.pairs_table import Nothing, compare_pairs
 from goodgain.statistics.intervals_of_pairs import invert_randomisation_test
-from goodgain.statistics.statistical_tests import run_randomisation_test
+from goodgain.statistics.randomisation_test import run_randomisation_test
+from goodgain.statistics.statistical_tests import Settings, draw_signs
 from tests.analysis.comparing.test_comparison import quietly
 from tests.support.counts import how_many
 
@@ -152,3 +160,46 @@ def test_an_end_is_not_printed_as_0_unless_0_is_inside() -> None:
     found = compare_worlds({"solved": np.array([np.zeros(12), np.full(12, 2e-5)])})
     (pair,) = found.pairs.filter(measure="solved").iter_rows(named=True)
     assert pair["significant"] and "+2e-05, +2e-05" in found.to_text()
+
+
+def find_p_by_counting(differences: np.ndarray, signs: np.ndarray, stops: Sequence[int]) -> float:
+    """p of one pair: the first stop after which 20 draws are as far from 0 as observed, or the last stop."""
+    observed = abs(float(differences.sum())) - 1e-12 * np.abs(differences).sum()
+    is_far = [bool(abs(draw @ differences) >= observed) for draw in signs]
+    for stop in stops:
+        if sum(is_far[:stop]) >= 20 or stop == stops[-1]:
+            return float((1 + sum(is_far[:stop])) / (1 + stop))
+    raise AssertionError
+
+
+@pytest.mark.parametrize("seed", range(how_many(3, full=12)))
+def test_a_pair_stops_once_20_signs_are_as_far_and_all_pairs_share_the_signs(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    values = random.integers(-3, 5, (40, 30)) / 3 + random.choice([0, 0.2, 1], (40, 1))
+    values *= 10.0 ** random.integers(-200, 200, (40, 1))
+    p = run_randomisation_test(values, seed=seed, resamples=2_345, first=99)
+
+    signs = np.concatenate([*draw_signs(30, 40, seed=seed, resamples=2_345)])
+    assert p.tolist() == [find_p_by_counting(row, signs, [99, 999, 2_345]) for row in values]
+    assert p.max() > 0.2 and p.min() < 0.001
+
+
+@pytest.mark.parametrize("seed", range(how_many(4, full=40)))
+def test_pairs_that_stop_early_have_intervals_that_agree_with_their_verdict(seed: int) -> None:
+    """55 pairs: the first 99 signs cannot decide a pair, so pairs draw up to 20,000."""
+    systems, queries = 11, (9, 12, 20, 30)[seed % 4]
+    worlds = draw_worlds(5, systems, queries, seed)
+    worlds["apart"] = worlds["w0"] + np.arange(systems)[:, None]
+    names, places = [f"s{k}" for k in range(systems)], [*combinations(range(systems), 2)]
+    nothing = Nothing([], [], np.ones((systems, queries), bool))
+    options = Settings(resamples=99)
+    tested = compare_pairs(worlds, dict.fromkeys(worlds, "up"), names, places, options, nothing, 20_000)
+    corrected = correct_pairs_by_holm(leave_out_incomparable(tested, {}))
+    pairs = add_intervals(add_verdicts(corrected, 0.05), names, {None: worlds}, options, 20_000)
+
+    for pair in pairs.iter_rows(named=True):
+        if pair["low"] is None:
+            assert not pair["significant"]
+        else:
+            assert pair["significant"] == (not pair["low"] <= 0 <= pair["high"]), pair
+    assert pairs.get_column("significant").any() or queries < 12

@@ -13,7 +13,8 @@ from goodgain.analysis.comparing.replicates import compute_detectable_difference
 from goodgain.analysis.comparing.requirements import check_requirements
 from goodgain.cli.named_runs import find_replicates
 from goodgain.errors import InputError
-from goodgain.statistics.statistical_tests import count_least_queries, run_randomisation_test
+from goodgain.statistics.randomisation_test import run_randomisation_test
+from goodgain.statistics.statistical_tests import count_least_queries
 
 pytestmark = pytest.mark.filterwarnings("ignore::goodgain.errors.GoodgainNotice")
 

@@ -11,7 +11,8 @@ import pytest
 
 from goodgain.analysis.comparing import replicates as of
 from goodgain.analysis.comparing.comparison_notes import describe_dependence
-from goodgain.statistics.statistical_tests import Matrix, bootstrap_interval, run_randomisation_test, run_t_test
+from goodgain.statistics.randomisation_test import run_randomisation_test
+from goodgain.statistics.statistical_tests import Matrix, bootstrap_interval, run_t_test
 from tests.support.counts import how_many
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import goodgain as gg
+from goodgain.statistics.randomisation_test import run_randomisation_test
 from goodgain.statistics.statistical_tests import (
     bootstrap_interval,
     compute_effect_size,
     compute_studentized_range_sf,
     correct_by_holm,
-    run_randomisation_test,
     run_t_test,
     run_tukey_test,
     subtract_without_residue,

@@ -164,8 +164,17 @@ def add_intervals(
         first, second = (np.stack([matched[row][side] for row in rows]) for side in (0, 1))
         stacked = subtract_without_residue(first, second)
         low[rows], high[rows] = invert_randomisation_test(
-            stacked, divisors[rows], alpha=settings.alpha, seed=settings.seed, resamples=signs
+            stacked,
+            divisors[rows],
+            alpha=settings.alpha,
+            seed=settings.seed,
+            resamples=signs,
+            first=settings.resamples,
         )
+    # A test that stopped early is decided by its own signs, and the interval may be from more.
+    is_open = (pairs.get_column("p_randomisation_holm") > settings.alpha).fill_null(False).to_numpy()
+    low = np.where(is_open, np.minimum(low, 0.0), low)
+    high = np.where(is_open, np.maximum(high, 0.0), high)
     level = np.where(np.isnan(low), np.nan, 1 - settings.alpha / divisors)
     ends = pl.DataFrame({"low": low, "high": high, "level": level}).fill_nan(None)
     return pairs.with_columns(*ends)

@@ -17,13 +17,13 @@ from goodgain.measures.declaration import IterationMeasure, find_meaning
 from goodgain.measures.good_gain import NumIter, NumResults
 from goodgain.measures.scores import Scores
 from goodgain.statistics.intervals_of_means import Values, choose_method, find_intervals_of_means, name_methods
+from goodgain.statistics.randomisation_test import run_randomisation_test
 from goodgain.statistics.statistical_tests import (
     RESIDUE,
     Matrix,
     Settings,
     Vector,
     compute_effect_size,
-    run_randomisation_test,
     run_t_test,
     run_tukey_test,
     subtract_without_residue,
@@ -222,7 +222,7 @@ def _run_tests(first: Matrix, second: Matrix, settings: Settings, signs: int) ->
     p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
         p_t = run_t_test(stacked)
-        p_randomisation = run_randomisation_test(stacked, seed=settings.seed, resamples=signs)
+        p_randomisation = run_randomisation_test(stacked, seed=settings.seed, resamples=signs, first=settings.resamples)
         effect = compute_effect_size(stacked)
     difference, size = np.array(average_rows(stacked)), np.array(average_rows(np.abs(stacked)))
     columns = {

@@ -27,6 +27,7 @@ from goodgain.measures.names import NO_SEARCH, NO_VALUE, describe_lack, is_null_
 from goodgain.measures.scores import Scores, leave_out_empty
 from goodgain.options import ALPHA, spell
 from goodgain.schema import SEARCHED
+from goodgain.statistics.randomisation_test import run_randomisation_test
 from goodgain.statistics.statistical_tests import (
     Matrix,
     Settings,
@@ -34,7 +35,6 @@ from goodgain.statistics.statistical_tests import (
     count_least_queries,
     count_signs,
     lacks_signs,
-    run_randomisation_test,
     run_t_test,
     subtract_without_residue,
 )
