@@ -178,7 +178,7 @@ def test_the_notice_counts_the_queries_in_which_a_page_has_several_ids(
     monkeypatch.setattr(joined_addresses, "_MOST_REPEATED", kept)
     shapes = ("http://s.org/p{}", "https://s.org/p{}/", "https://www.s.org/p{}")
 
-    for seed in range(how_many(8, full=80)):
+    for seed in range(how_many(8, full=30)):
         draw = Random(seed)
         few = draw.choice((1, 2, 3))  # spellings of a system
         queries = [f"q{k}" for k in range(12)]

@@ -21,7 +21,7 @@ from tests.support.forms import write_table
 BLANKS = "\x1c\x1d\x1e\x1f\x85\u00a0\u1680\u2000\u2003\u2009\u200b\u2028\u2029\u202f\u205f\u3000\ufeff"
 ASCII = " \t\r\v\f"
 ids = st.text(alphabet="x" + BLANKS, min_size=1, max_size=3)
-few = settings(deadline=None, max_examples=how_many(6, full=40))
+few = settings(deadline=None, max_examples=how_many(6, full=24))
 
 
 @st.composite

@@ -69,7 +69,7 @@ def plain_ranx(qrels: gg.Qrels, run: Any, metric_names: list[str]) -> dict[str, 
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
-@pytest.mark.parametrize("seed", range(how_many(2, full=20)))
+@pytest.mark.parametrize("seed", range(how_many(2, full=12)))
 def test_random_runs_with_repeats_have_the_values_of_evaluate_and_of_plain_ranx(seed: int) -> None:
     shape = SMALL._replace(fractional=seed % 3 == 1, by_iteration=seed % 3 == 2)
     case = make_case(Random(seed), shape)

@@ -92,7 +92,7 @@ def integrate(points: list[tuple[Fraction, Fraction]], budget: Fraction) -> Frac
 
 def test_random_areas_and_values_at_a_budget_are_those_of_the_definition() -> None:
     random = Random(3)
-    for _ in range(how_many(3, full=30)):
+    for _ in range(how_many(3, full=15)):
         searched: Searched = random_searches(random)
         qrels = {query: {doc: random.randint(0, 4) for doc in random.sample("abcdefgh", 5)} for query in "pqrstu"}
         rows = [oracle.RunRow(*row) for row in frame_of(searched).rows()]
@@ -136,7 +136,7 @@ def test_random_searches_repeat_as_the_definition_says() -> None:
     spellings = ["mill", "MILL", " mill ", "mill\tbridge", "Mill  bridge", "½", "1⁄2", "", None]
     plain = ["mill", "mill", "mill", "mill bridge", "mill bridge", "1⁄2", "1⁄2", None, None]
 
-    for _ in range(how_many(10, full=100)):
+    for _ in range(how_many(10, full=50)):
         drawn = {q: [[random.randrange(9) for _ in range(random.randint(1, 3))] for _ in range(3)] for q in "pq"}
         table = tabulate_searches(
             {q: [[spellings[k] for k in iteration] for iteration in iterations] for q, iterations in drawn.items()}

@@ -50,7 +50,7 @@ def count_by_hand(case: Case) -> dict[str, float]:
     return values
 
 
-@settings(max_examples=how_many(15, full=100), deadline=None)
+@settings(max_examples=how_many(15, full=50), deadline=None)
 @given(shapes(words=False, by_iteration=False).flatmap(cases))
 def test_values_and_means_are_over_the_judged_queries(case: Case) -> None:
     measure = ir_measures.define_byquery(share_repeats, name="Repeats")

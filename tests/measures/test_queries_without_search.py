@@ -99,7 +99,7 @@ def draw(random: Random) -> tuple[gg.Qrels, dict[str, list[float]], list[str], d
     return qrels, labels, not_searched, {"run": run, "costs": costs, "results": results, "lengths": lengths}
 
 
-@settings(max_examples=how_many(4, full=30), deadline=None)
+@settings(max_examples=how_many(4, full=18), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_every_declared_measure_follows_the_rule(random: Random) -> None:
     qrels, labels, not_searched, given = draw(random)

@@ -73,7 +73,7 @@ def test_the_exact_p_is_the_share_of_signs_that_reach_as_far(differences: list[i
 
 
 @given(st.integers(14, 40), st.integers(0, 5))
-@settings(max_examples=how_many(2, full=8), deadline=None)
+@settings(max_examples=how_many(2, full=5), deadline=None)
 def test_turning_a_pair_round_changes_no_p(queries: int, seed: int) -> None:
     differences = np.random.default_rng(seed).normal(0.1, 1, size=(3, queries))
     assert run_randomisation_test(differences, seed=seed, resamples=199) == pytest.approx(

@@ -258,7 +258,7 @@ def check_sentence(said: str, measure: str, case: Case, other: Case) -> bool:
 @pytest.mark.parametrize("by_iteration", [False, True], ids=["one label a document", "labels by iteration"])
 def test_random_pairs_give_no_false_sentence(by_iteration: bool) -> None:
     causes, of_queries = 0, set[str]()
-    for seed in range(how_many(12, full=150)):
+    for seed in range(how_many(12, full=75)):
         random = Random(seed)
         shape = Shape(by_iteration=by_iteration, fractional=seed % 2 == 0, words=not by_iteration)
         case, other = make_case(random, shape), make_case(random, shape)

@@ -174,7 +174,7 @@ def check_rates(explained: gg.Explanation, tables: list[oracle.Tables]) -> None:
 def test_causes_add_up_to_the_differences_of_random_pairs(by_iteration: bool) -> None:
     random = Random(2026)
     tried = 0
-    while tried < how_many(8, full=50):
+    while tried < how_many(8, full=25):
         shape = Shape(by_iteration=by_iteration, fractional=random.random() < 0.5, words=not by_iteration)
         case, other = make_case(random, shape), make_case(random, shape)
         labels = case.labels
@@ -203,7 +203,7 @@ def make_outcomes(random: Random, query_ids: list[str], systems: Mapping[str, li
 def test_the_queries_and_values_are_those_of_compare_whatever_is_missing_or_incomplete(runs: int) -> None:
     random = Random(21)
     tried = 0
-    while tried < how_many(9, full=60):
+    while tried < how_many(9, full=30):
         cases = [make_case(random) for _ in range(2 * runs)]
         judged = sorted({row.query_id for row in cases[0].qrels})
         systems = {

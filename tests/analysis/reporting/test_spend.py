@@ -23,7 +23,7 @@ from tests.support.tables import ROOT, no_notices, qrels_frame, run_frame
 FOLDER = ROOT / "qrels_examples" / "two_agents"
 QRELS, COSTS = FOLDER / "qrels.txt", FOLDER / "costs.csv"
 RUNS = {name: FOLDER / f"{name}.run" for name in ("quick", "late")}
-SEEDS = range(how_many(8, full=40))
+SEEDS = range(how_many(8, full=24))
 MEASURES = ("CG", "RG", "SRE", "SRR", "nDCGG", "NumGood")
 
 
@@ -277,7 +277,7 @@ def test_quantities_and_intervals_of_random_runs_are_those_of_brute_force() -> N
 
 @pytest.mark.slow
 def test_gains_and_searches_of_several_runs_are_averaged_before_stopping_is_computed() -> None:
-    for seed in range(how_many(3, full=20)):
+    for seed in range(how_many(3, full=10)):
         drawn = [draw(seed), draw(seed + 1_000)]
         qrels = run_of(drawn[0])[0]
         runs = [run_of(one)[1] for one in drawn]

@@ -174,7 +174,7 @@ def simulate_judges(random: np.random.Generator, documents: int, *, queries: int
 
 @pytest.mark.slow
 def test_intervals_cover_kappa_and_alpha() -> None:
-    rounds, covered = how_many(40, full=400), Counter[str]()
+    rounds, covered = how_many(40, full=200), Counter[str]()
     random = np.random.default_rng(1)
     for k in range(rounds):
         found = gg.agreement(
@@ -184,7 +184,7 @@ def test_intervals_cover_kappa_and_alpha() -> None:
         for name, low, high in found.select("coefficient", "low", "high").iter_rows():
             covered[name] += low <= 0.64 <= high
     assert set(covered) == {"alpha_nominal", "alpha_ordinal", "kappa", "kappa_quadratic"}
-    band = 0.03 if rounds == 400 else 0.12
+    band = 0.03 if rounds == 200 else 0.12
     assert all(abs(count / rounds - 0.94) < band for count in covered.values()), covered
 
 

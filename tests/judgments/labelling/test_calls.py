@@ -68,7 +68,7 @@ def grades_of(found: pl.DataFrame) -> dict[int, int | None]:
 @pytest.mark.slow
 def test_good_answers_are_kept_and_each_fault_has_its_status() -> None:
     """Of 20 documents one has each fault that passes, and one each that lasts: 5 in 100."""
-    count = how_many(40, full=2_000)
+    count = how_many(40, full=1_000)
     passing, lasting = list(PASSING), list(LASTING)
 
     def script(call: Call) -> Any:

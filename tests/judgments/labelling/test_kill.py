@@ -62,7 +62,7 @@ def wait_for(server: Server, count: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kill", some_of([signal.SIGKILL, signal.SIGINT], every=2))
 def test_a_job_that_is_killed_at_any_moment_goes_on_where_it_was(tmp_path: Path, kill: signal.Signals) -> None:
-    count, most = how_many(120, full=1_000), how_many(1, full=5)
+    count, most = how_many(120, full=600), how_many(1, full=3)
     random, lock = Random(kill), threading.Lock()
     answered: Counter[str] = Counter()
 

@@ -87,7 +87,7 @@ def test_joint_equals_sequential_wherever_no_bridge_is_counted(kind: str) -> Non
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
-@settings(max_examples=how_many(6, full=40), deadline=None)
+@settings(max_examples=how_many(6, full=24), deadline=None)
 @given(st.lists(_RESULTS, min_size=2, max_size=9), st.randoms(use_true_random=False))
 def test_any_results_in_two_parts_are_as_all_at_once_wherever_no_bridge_is_counted(
     results: list[dict[str, str]], rng: random.Random

@@ -17,9 +17,15 @@ _COUNTED_OF_TEXT = 64 << 10
 #: No head is larger.
 MAX_HEAD = 16 << 20
 _MAX_DEPTH = 1000
+#: The limit of lists and objects in a file: a number, plus one per so many bytes. `[{},{},{},...` takes 60 times its size in
+#: memory. The densest logs, those with log probabilities, have a list or object per 20 bytes.
+_MAX_VALUES = 1_000_000
+_BYTES_OF_A_VALUE = 12
 #: Strings (the last may be cut off), brackets and commas: enough to close JSON that was cut off. The possessive `++` and `*+`
 #: keep the search linear on malicious text.
 _JSON_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+#: The same without commas: enough to follow lists and objects.
+_STRINGS_AND_BRACKETS = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _LIST_START = re.compile(rb'\[\s*[\[{"\]0-9]')
 #: The end of a value and the beginning of the next one, both at the beginning of a line.
 _NEXT_VALUE = re.compile(rb"^[}\]]\s*^[{\[]", re.MULTILINE)
@@ -85,10 +91,14 @@ class FileHead:
     @cached_property
     def extent(self) -> tuple[bool, int]:
         """Whether the head has a whole object, alone or in a list; and the size of the head, if each text counts at most 64 KiB."""
+        size = len(self.raw)
+        if has_too_many_values(count_values(self.raw), size):
+            return True, HEAD_SIZE  # a larger head is refused too
+
         is_whole = False
-        counted = len(self.raw)
+        counted = size
         opened: list[bytes] = []  # the brackets around the current place
-        for token in _JSON_TOKENS.finditer(self.raw):
+        for token in _STRINGS_AND_BRACKETS.finditer(self.raw):
             sign = token[0][:1]
             if sign == b'"':
                 counted -= max(0, token.end() - token.start() - _COUNTED_OF_TEXT)
@@ -96,7 +106,7 @@ class FileHead:
                 opened.append(sign)
                 if len(opened) > _MAX_DEPTH:
                     return True, HEAD_SIZE  # JSON nested this deep needs no larger head
-            elif sign != b"," and opened:
+            elif opened:
                 closes_object = opened.pop() == b"{"
                 is_whole = is_whole or (closes_object and opened[-1:] in ([b"["], []))
         return is_whole, counted
@@ -198,6 +208,16 @@ def _may_be_message(record: Any) -> bool:
 def _cannot_stand_alone(message: dict[str, Any]) -> bool:
     """Return whether a message is the user's or a tool's, or has the id of a call."""
     return "call_id" in message or message.get("role") in ("user", "tool", "function")
+
+
+def count_values(text: bytes) -> int:
+    """Return how many lists and objects JSON has at most: brackets in texts count too."""
+    return text.count(b"[") + text.count(b"{")
+
+
+def has_too_many_values(values: int, size: int) -> bool:
+    """Whether so many lists and objects in `size` bytes are more than any known log has."""
+    return values > _MAX_VALUES + size // _BYTES_OF_A_VALUE
 
 
 def parse_python(raw: bytes) -> Any:

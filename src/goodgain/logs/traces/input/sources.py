@@ -15,7 +15,14 @@ from goodgain.errors import InputError
 from goodgain.files.json_text import NotJSONError, loads, loads_exactly
 from goodgain.files.opening import BOM
 from goodgain.logs.traces.expected_values import find_id, find_record_id, format_place
-from goodgain.logs.traces.input.file_head import FileHead, parse_members, parse_prefix, parse_python
+from goodgain.logs.traces.input.file_head import (
+    FileHead,
+    count_values,
+    has_too_many_values,
+    parse_members,
+    parse_prefix,
+    parse_python,
+)
 from goodgain.logs.traces.input.logs_and_archives import Opener, base_name, read_at_most, read_rows
 from goodgain.logs.traces.model import ToolCall, Trace, UnknownItem
 from goodgain.logs.traces.reading_summary import Summary
@@ -28,10 +35,6 @@ _LONG_IDS = re.compile(rb'"trace_?[iI]d"\s*:\s*[0-9]{20}')
 #: Limits against malicious files: the bytes of a document, and of a line or text.
 _MAX_BYTES = 1 << 30
 _MAX_PIECE = 1 << 28
-#: The limit of lists and objects in a file: a number, plus one per so many bytes. `[{},{},{},...` takes 60 times its size in
-#: memory. The densest logs, those with log probabilities, have a list or object per 20 bytes.
-_MAX_VALUES = 1_000_000
-_BYTES_OF_A_VALUE = 12
 #: A limit against malicious files: how many unknown items of a trace are kept.
 _MAX_UNKNOWN = 1000
 
@@ -140,8 +143,8 @@ class Source:
                 yield value, at
 
     def _check_values(self, text: bytes, size: int) -> None:
-        self._values += text.count(b"[") + text.count(b"{")
-        if self._values > _MAX_VALUES + size // _BYTES_OF_A_VALUE:
+        self._values += count_values(text)
+        if has_too_many_values(self._values, size):
             raise InputError(
                 f"{self.path}: has {self._values:,} lists and objects in {size >> 20:,} MiB, more than any known log; "
                 "leave the file out, or export the log again"
