@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.analysis.explaining.explanation_sentences import HAPPENED
+from goodgain.analysis.explaining.accounts import HAPPENED
 from goodgain.logs.dedup import rows_and_trusted_ids
 from goodgain.logs.dedup.document_types import GENERIC, PARENT, TYPES, canonical_name, find_pair_type
 from goodgain.logs.traces import formats

@@ -33,6 +33,13 @@ def test_the_first_screen_of_a_terminal_fits_and_begins_with_the_answer(monkeypa
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_the_text_of_a_query_stands_beside_its_id(tmp_path: Path) -> None:
+    queries = tmp_path / "queries.tsv"
+    queries.write_text("query_id\ttext\ndam\tHow high is the dam?\n")
+    out, _ = explain(OLD, NEW, "-m", "CG@3", "--queries", queries, "-o", "markdown")
+    assert "dam “How high is the dam?”: CG@3" in out
+
+
 def test_each_system_can_have_its_own_file_of_results(tmp_path: Path) -> None:
     results = pl.read_ndjson(RESULTS)
     for name in ("old", "new"):

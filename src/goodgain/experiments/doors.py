@@ -131,7 +131,7 @@ def compare_unlabelled(
 
     Returns:
         A `Comparison`, whose `shared` has what the systems share: documents of both, Jaccard and rank-biased overlap of each pair
-        and query, and the new results of each search. `next_step` is the call that draws queries to judge.
+        and query, and the new results of each search. `next_step` is the call that lists what to judge.
 
     Raises:
         InputError: as in `compare`, or an option needs labels.

@@ -14,10 +14,14 @@ from goodgain.analysis.comparing.use_of_documents import check_uses, find_urls, 
 from goodgain.analysis.explaining.explanation import explain_systems
 from goodgain.analysis.explaining.iterations_table import tabulate_iterations
 from goodgain.analysis.explaining.pairs_of_runs import select_broken
-from goodgain.analysis.reporting import report as page
 from goodgain.analysis.reporting.page_data import Evidence
-from goodgain.analysis.reporting.page_sentences import Opening, describe_words, list_doubts
+from goodgain.analysis.reporting.page_opening import Opening, describe_choice
+from goodgain.analysis.reporting.page_sentences import describe_words, list_doubts
+from goodgain.analysis.reporting.page_tables import add_measures
 from goodgain.analysis.reporting.page_without_labels import TILES, WORDS_OF_LABELS, EvidenceWithoutLabels
+from goodgain.analysis.reporting.report import choose_format, write_report
+from goodgain.analysis.reporting.report_command import write_command
+from goodgain.analysis.reporting.report_plan import Plan, list_curves
 from goodgain.analysis.reporting.spends import average_costs, tabulate_searches
 from goodgain.counting.results_of_systems import read_results_of
 from goodgain.counting.spends import check_costs_of_runs
@@ -48,7 +52,7 @@ def save_report(
 ) -> Path:
     """Write a report. Arguments, result and errors are those of `gg.report`."""
     target = make_path(path, "the file of the report")
-    form = page.choose_format(target, format)
+    form = choose_format(target, format)
     options = {
         name: value
         for name, value in x.options.items()
@@ -56,9 +60,9 @@ def save_report(
     }
     own = {"details": details, "format": format}
     written = x.choose_measures(None) if not x.has_labels and _is_default(measures) else measures
-    command = page.write_command(*x.sources, path, written, beside, options, own)
+    command = write_command(*x.sources, path, written, beside, options, own)
     made = gather_evidence(x, measures, beside, details=details, command=command)
-    text = page.write_report(made, form, spreadsheet=spreadsheet)
+    text = write_report(made, form, spreadsheet=spreadsheet)
     with atomic_write(target) as out:
         out.write(text.encode())
     return target
@@ -78,7 +82,10 @@ def gather_evidence(
             made = _gather_without_labels(with_tables, measures, beside, command)
     texts = [str(notice) for notice in notices]
     reasons = [str(notice) for notice in notices if notice.kind in REASONS]
-    doubts = list_doubts(made.comparison, texts, has_replicates=made.has_replicates)
+    choice = ""
+    if isinstance(made, Evidence):
+        choice = describe_choice(made.opening)
+    doubts = list_doubts(made.comparison, texts, has_replicates=made.has_replicates, choice=choice)
     if isinstance(made, EvidenceWithoutLabels):
         in_headline = [] if made.comparison is None else list_unknown(made.comparison)
         return replace(made, doubts=tuple(doubt for doubt in doubts if doubt not in in_headline))
@@ -101,28 +108,32 @@ def _gather_without_labels(
 
     lengths = pl.concat([of_run[DEFAULT_REL].pools.get_column("N") for of_run in x.count_runs([DEFAULT_REL]).values()])
     middle: Any = lengths.median()
-    tiles = parse_measures(" ".join(TILES).format(i=max(1, math.ceil(middle or 1))))
-    comparison, pairs_of_tiles = None, None
+    cutoff = max(1, math.ceil(middle or 1))
+    tiles = parse_measures(" ".join(TILES).format(i=cutoff))
+    comparison, with_tiles = None, None
     if others:
         tables = {"groups": beside["groups"], "outcomes": beside["outcomes"]}
         comparison = compare_systems(x, named, {"baseline": base, **tables})
         with without_notices():  # they are those of the comparison
-            pairs_of_tiles = compare_systems(x, tiles, {"baseline": base}).pairs
+            of_tiles = compare_systems(x, tiles, {"baseline": base})
+        added = [str(tile) for tile in tiles if tile not in parsed]
+        with_tiles = add_measures(comparison, of_tiles, added)
     elif beside["outcomes"] is not None:
         raise InputError("outcomes are compared, and there is one system. Give a second run, or leave out the outcomes")
     scores = x.score_systems(parsed) if comparison is None else dict(comparison.scores)
     with without_notices():
         scores_of_tiles = x.score_systems(tiles)
 
-    curves: list[Any] = page.list_curves(parsed) or parse_measures("NumUnique")
+    curves: list[Any] = list_curves(parsed) or parse_measures("NumUnique")
     texts = None if beside["queries"] is None else read_queries(beside["queries"])
     words = dict(describe_words(parse_measures([*parsed, *tiles]), DEFAULT_REL))
     return EvidenceWithoutLabels(
         scores=scores,
         comparison=comparison,
+        with_tiles=with_tiles,
+        cutoff=cutoff,
         tiles=tiles,
         scores_of_tiles=scores_of_tiles,
-        pairs_of_tiles=pairs_of_tiles,
         curves=draw_curve(x, curves),
         measures={str(measure): find_direction(measure) for measure in parsed},
         next_step=x.next_step,
@@ -139,7 +150,7 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
     check_costs_of_runs(costs, x.sources[1])
     opened = x.opened
     qrels = opened.qrels
-    plan = page.Plan.of(measures, x.options["rel"])
+    plan = Plan.of(measures, x.options["rel"])
     base = x.systems[0]
     first_runs = {system: names[0] for system, names in opened.names.items()}
 
@@ -148,7 +159,7 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
     lengths = pl.concat([of_run[plan.good].pools.get_column("N") for of_run in counts.values()])
     cutoff, tiles = plan.list_tiles(lengths)
 
-    comparison, pairs = None, None
+    comparison, with_tiles = None, None
     if len(x.systems) > 1:
         comparison = compare_systems(x, plan.measured, {"baseline": base, "groups": groups, "outcomes": outcomes})
     elif outcomes is not None:
@@ -158,13 +169,13 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
     with collect_notices(notices.append):
         shown = x.score_systems(tiles)
         if comparison is not None:
-            pairs = comparison.pairs
+            with_tiles = comparison
             if others:
                 arguments = {"baseline": base}
                 if x.options["incomplete"] != "keep":
                     arguments["outcomes"] = outcomes
-                of_tiles = compare_systems(x, others, arguments).pairs
-                pairs = pl.concat([pairs, of_tiles.filter(pl.col("measure").is_in([str(tile) for tile in others]))])
+                of_tiles = compare_systems(x, others, arguments)
+                with_tiles = add_measures(comparison, of_tiles, [str(tile) for tile in others])
     for notice in notices:  # the notices about all measures were given
         if any(str(tile) in str(notice) for tile in others):
             give(notice)
@@ -196,9 +207,17 @@ def _gather(x: Scoring, measures: Measures, beside: Mapping[str, Any], details: 
     texts = None if queries is None else read_queries(queries)
     return Evidence(
         qrels=qrels,
-        opening=Opening(cutoff, tiles, shown, pairs, spent, {} if comparison is None else comparison.broke_off),
+        opening=Opening(
+            cutoff=cutoff,
+            measures=tiles,
+            scores=shown,
+            pairs=None if with_tiles is None else with_tiles.pairs,
+            spent=spent,
+            broke_off={} if comparison is None else comparison.broke_off,
+        ),
         scores=scores,
         comparison=comparison,
+        with_tiles=with_tiles,
         measures={str(measure): find_direction(measure) for measure in plan.measured},
         explained=plan.explained,
         explanations=explanations,

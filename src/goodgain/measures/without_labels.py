@@ -46,15 +46,16 @@ def _can_be_computed(declared: Declaration, tables: Collection[str]) -> bool:
 
 
 def write_next_step(runs: Iterable[Any], queries: int) -> str:
-    """Return the command, or the call in Python, that draws queries to judge. `queries` is the number of all queries.
+    """Return the command, or the call in Python, that lists what to judge: a draw if there are more than 30 queries.
 
-    >>> write_next_step([], 500)
-    'goodgain.pool(runs, sample_queries=30)'
+    >>> write_next_step([], 500), write_next_step([], 25)
+    ('goodgain.pool(runs, sample_queries=30)', 'goodgain.pool(runs)')
     """
-    number = min(queries, _FIRST_QUERIES)
+    draws = queries > _FIRST_QUERIES
     if not FOR_COMMANDS.get():
-        return f"goodgain.pool(runs, sample_queries={number})"
-    return shlex.join(["goodgain", "pool", *map(str, runs), "--sample-queries", str(number), "-o", "sheet.csv"])
+        return f"goodgain.pool(runs, sample_queries={_FIRST_QUERIES})" if draws else "goodgain.pool(runs)"
+    sample = ["--sample-queries", str(_FIRST_QUERIES)] if draws else []
+    return shlex.join(["goodgain", "pool", *map(str, runs), *sample, "-o", "sheet.csv"])
 
 
 def describe_unknown(next_step: str, systems: int) -> str:
@@ -62,7 +63,7 @@ def describe_unknown(next_step: str, systems: int) -> str:
     unknown = "how much of what users need is found"
     if systems > 1:
         unknown = "which system finds more of what users need"
-    return f"Without labels no number says {unknown}. Next, judge queries drawn at random: {next_step}"
+    return f"Without labels no number says {unknown}. Next, judge results: {next_step}"
 
 
 def refuse_without_labels(measures: Iterable[ir_measures.Measure]) -> None:

@@ -257,7 +257,7 @@ class Scoring:
 
     @property
     def next_step(self) -> str:
-        """Without labels, the command or call that draws queries to judge; empty text with labels."""
+        """Without labels, the command or call that lists what to judge; empty text with labels."""
         if self.has_labels:
             return ""
         runs = [run for system in self._sources.systems.values() for run in list_runs(system)]

@@ -356,14 +356,14 @@ def test_outcomes_and_the_share_that_searched_are_compared() -> None:
 @quiet
 def test_each_form_says_what_is_unknown_and_the_next_call() -> None:
     comparison = compare({"old": {"q": [["a"], ["b"]], "r": [["a"]]}, "new": {"q": [["b"], ["c"]], "r": [["d"]]}})
-    assert comparison.next_step == "goodgain.pool(runs, sample_queries=2)"
+    assert comparison.next_step == "goodgain.pool(runs)"
     for text in (
         str(comparison),
         *(comparison.to_text(form) for form in ("markdown", "latex", "json")),
         comparison._repr_html_(),
     ):
         assert "Without labels no number says" in text
-        assert "sample_queries=2" in text.replace("\\", "")
+        assert "Next, judge results: goodgain.pool(runs)" in " ".join(text.replace("\\", "").split())
         assert "udged share" not in text
     frames = json.loads(comparison.to_text("json"))
     assert frames["shared"] == comparison.shared.pairs.to_dicts()  # type: ignore[union-attr]  # without labels
@@ -377,10 +377,10 @@ def test_the_command_prints_the_next_command() -> None:
     paths = [ROOT / f"qrels_examples/redundancy/{name}.run" for name in ("lean", "repeating")]
     done = run_command("compare", "--no-labels", *paths, "-o", "table")
     assert done.returncode == 0
-    assert f"goodgain pool {paths[0]} {paths[1]} --sample-queries 2 -o sheet.csv" in " ".join(done.stdout.split())
+    assert f"goodgain pool {paths[0]} {paths[1]} -o sheet.csv" in " ".join(done.stdout.split())
     assert "Jaccard" in done.stdout
     printed = run_command("compare", "--no-labels", *paths, "-o", "csv")
-    assert "--sample-queries 2 -o sheet.csv" in printed.stderr
+    assert "repeating.run -o sheet.csv" in printed.stderr
 
 
 @pytest.mark.parametrize(

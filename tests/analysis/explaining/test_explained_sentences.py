@@ -14,8 +14,9 @@ from typing import NamedTuple
 import pytest
 
 import goodgain as gg
+from goodgain.analysis.explaining.accounts import Account
 from goodgain.analysis.explaining.explanation_screens import build_screen
-from goodgain.analysis.explaining.explanation_sentences import Account, find_main_causes
+from goodgain.analysis.explaining.explanation_sentences import find_main_causes
 from goodgain.files.tables import Line
 from tests.analysis.explaining.test_explanation import expected_documents, first_place
 from tests.support import oracle

@@ -369,7 +369,7 @@ def test_markdown_has_the_sentences_and_tables_and_escapes_names(tmp_path: Path)
 def test_the_page_shows_the_first_reasons_for_doubt_and_folds_the_others(
     most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("goodgain.analysis.reporting.report._MOST_SHOWN", most)
+    monkeypatch.setattr("goodgain.analysis.reporting.report.MOST_SHOWN", most)
     qrels = {f"q{k}": {"a": 3, "b": 2, "c": 0} for k in range(6)}
     runs = {name: {query: {"a": 2.0, f"x{k}": 1.0} for k, query in enumerate(qrels)} for name in ("one", "two")}
     doubts = json.loads(gg.report(qrels, runs, tmp_path / "a.json", "nCG@9 SRR@9").read_text())["doubts"]
@@ -383,7 +383,7 @@ def test_the_page_shows_the_first_reasons_for_doubt_and_folds_the_others(
 
 
 def test_explanations_of_many_systems_are_folded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("goodgain.analysis.reporting.report._MOST_SHOWN", 2)
+    monkeypatch.setattr("goodgain.analysis.reporting.report.MOST_SHOWN", 2)
     runs = {"base": RUNS["quick"], **dict.fromkeys("abc", RUNS["late"])}
     text = gg.report(AGENTS / "qrels.txt", runs, tmp_path / "a.html", "nCG@6").read_text()
     section = text.partition('<section id="why"')[2].partition("</section>")[0]
@@ -443,6 +443,111 @@ def test_the_headline_says_chance_exactly_where_the_verdict_is_unclear(tmp_path:
         assert ("find the same share" in headline) == (verdict == "equal"), headline
 
 
+def test_a_report_of_many_systems_says_what_it_leaves_out_and_how_it_chose(tmp_path: Path) -> None:
+    qrels = {f"q{k}": {"a": 3, "b": 3} for k in range(8)}
+    runs = {
+        f"s{number}": {query_id: {"a" if k < number else "x": 1.0} for k, query_id in enumerate(qrels)}
+        for number in range(8)
+    }
+    page = gg.report(qrels, runs, tmp_path / "a.html", "nCG@1").read_text()
+    assert "<title>8 systems, compared with s0: 8 queries</title>" in page
+    made = json.loads(gg.report(qrels, runs, tmp_path / "a.json", "nCG@1").read_text())
+    assert made["headline"][0].startswith("s7, with the highest mean of 8 systems, finds")
+    assert "The highest of several means is too high on average, by chance." in made["doubts"][1]
+
+    first_is_best = {"s7": runs.pop("s7"), **runs}
+    headline = json.loads(gg.report(qrels, first_is_best, tmp_path / "b.json", "nCG@1").read_text())["headline"]
+    assert headline[0].startswith("s6, with the highest mean of the 7 systems compared, finds")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A report of nine systems: each has its searches in two iterations, and finds more than the one before it."""
+    qrels = {f"q{k}": {"a": 3, "b": 3} for k in range(8)}
+    columns = ["query_id", "iteration", "doc_id"]
+    runs = {}
+    for number in range(9):
+        rows = [(query, 1, "x") for query in qrels]
+        rows += [(query, 2, "a") for query in [*qrels][:number]]
+        runs[f"s{number}"] = pl.DataFrame(rows, schema=columns, orient="row")
+    return gg.report(qrels, runs, tmp_path_factory.mktemp("many") / "a.html", "nCG SRR").read_text()
+
+
+def test_of_many_systems_the_first_and_the_best_have_colours_and_the_page_says_so(many: str) -> None:
+    highlights = ["s0", "s6", "s7", "s8"]
+    assert f"pictures of single systems: {', '.join(highlights)}. The 5 other systems are grey lines." in many
+    assert "And 5 more: a report as JSON has the searches of all 9 systems." in many
+    searches = many.partition('<section id="searches"')[2].partition("</section>")[0]
+    assert re.findall("<caption>(.*?)</caption>", searches) == highlights
+
+    titles = re.findall(r"<figcaption><b>(.*?)</b>", many)
+    assert [one for one in titles if "query by query" in one] == [
+        f"{name} against s0, query by query" for name in highlights[1:]
+    ]
+    assert [one for one in titles if "came back" in one] == [
+        f"What came back in {name}, by iteration" for name in highlights
+    ]
+    texts = re.findall(r"<desc[^>]*>(.*?)</desc>", many)
+    assert texts[0] == (
+        "From iteration 1 to 2, s0 goes from 0.0000 to 0.0000, s6 goes from 0.0000 to 0.3750, s7 goes from 0.0000 to 0.4375 "
+        "and s8 goes from 0.0000 to 0.5000. The 5 other systems are grey lines."
+    )
+    labels = [one.text for one in ElementTree.fromstring(re.findall("<svg.*?</svg>", many, re.DOTALL)[0]).iter("text")]
+    assert {"5 other systems", *highlights} <= {*labels} and "s3" not in labels
+
+
+def test_the_tables_of_many_systems_have_a_row_for_each_and_a_table_for_each_measure(many: str) -> None:
+    section = many.partition('<section id="tables"')[2].partition("</section>")[0]
+    shown = section.partition("The differences in sentences")[0]
+    means, first, *folded = re.findall("<caption>(.*?)</caption>", shown)
+    assert means == "Means over 8 queries"
+    rows = re.findall(r"<tr><td>(s\d)</td>", shown.partition("</table>")[0])
+    assert rows == [f"s{number}" for number in range(9)]
+    assert first.startswith("nCG ↑: difference from s0 (") and shown.count("<details>") == len(folded) + 1 == 6
+    assert [one.split(":")[0] for one in folded] == ["SRR ↓", "nCG@2 ↑", "nDCGG@2 ↑", "SRR@2 ↓", "NumIter ↓"]
+
+
+def test_the_table_of_the_page_has_the_measures_of_the_tiles(page: str) -> None:
+    tiles = re.findall(
+        r'<div class="tile">.*?<span class="hint" title="[^"]*">(.*?)</span>.*?<dl>(.*?)</dl>', page, re.DOTALL
+    )
+    table = page.partition("<caption>late against quick, 25 queries</caption>")[2].partition("</table>")[0]
+    header, *rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall("<tr>.*?</tr>", table)]
+    assert header[:4] == ["measure", "quick", "late", "difference"]  # the order of the tiles
+    row_of = {row[0]: row for row in rows}
+    assert len(tiles) == 4
+    for measure, values in tiles:
+        shown = re.findall("<dd>(.*?)</dd>", values)
+        assert [f"{float(one):.2f}" for one in row_of[measure][1:4]] == [f"{float(one):.2f}" for one in shown]
+    assert row_of["NumIter ↓"][-1] == "more" and row_of["SRR@6 ↓"][-1] == "better"
+
+
+def test_a_run_without_iterations_has_no_part_about_them(tmp_path: Path) -> None:
+    qrels = {f"q{k}": {"a": 3, "b": 3} for k in range(8)}
+    runs = {
+        name: {query: dict.fromkeys(found, 1.0) for query in qrels} for name, found in (("old", "a"), ("new", "ab"))
+    }
+    text = gg.report(qrels, runs, tmp_path / "a.html", "nDCG@10 nCG").read_text()
+    assert re.findall('<section id="([a-z]+)"', text) == [
+        "doubts",
+        "why",
+        "tables",
+        "pictures",
+        "queries",
+        "query",
+        "made",
+    ]
+    assert "#searches" not in text
+    assert re.findall(r'<div class="tile"><p><b>(.*?)</b>', text) == ["Share of the good material found"]
+    titles = re.findall(r"<figcaption><b>(.*?)</b>", text)
+    assert titles == [
+        "new against old, query by query",
+        "What came back in old, by iteration",
+        "What came back in new, by iteration",
+        "Precision and recall",
+    ]
+
+
 def test_every_picture_says_in_words_what_it_shows(page: str) -> None:
     read = Page(page)
     pictures = [tag for tag, name, value in read.attributes if (tag, name, value) == ("svg", "role", "img")]
@@ -453,7 +558,11 @@ def test_every_picture_says_in_words_what_it_shows(page: str) -> None:
         ElementTree.fromstring(picture)  # every element is closed
     curve = gg.curve(AGENTS / "qrels.txt", RUNS, "nCG")
     last = curve.filter(system="late", iteration=6)["mean"].item()
-    assert any(f"late: 0.0204 after iteration 1, {last:.4f} after 6" in text for text in read.texts["desc"])
+    assert any(
+        text.startswith("From iteration 1 to 6, quick goes from 0.5321 to 0.7198 and late goes from 0.0204 to ")
+        and f"{last:.4f}." in text
+        for text in read.texts["desc"]
+    )
 
 
 def test_the_texts_of_a_picture_are_those_of_the_plot(page: str) -> None:

@@ -17,6 +17,7 @@ from goodgain.cli.program import program
 from goodgain.counting.run_in_blocks import RunFile
 from goodgain.files.escaping import guard_formulas, unguard_ids
 from goodgain.judgments.judging import documents_to_judge
+from goodgain.judgments.judging.judging_page import write_judging_page
 from tests.support import oracle
 from tests.support.counts import how_many
 from tests.support.oracle import RunRow
@@ -248,3 +249,19 @@ def test_each_query_is_drawn_equally_often() -> None:
     counts = Counter(query for queries in drawn for query in queries)
     assert {*counts} == {f"q{q}" for q in range(6)}
     assert all(70 <= number <= 130 for number in counts.values())  # 100 expected; 3.7 standard deviations
+
+
+@pytest.mark.parametrize(
+    ("documents", "seen"),
+    [
+        (["d1", "d2"], "judges see no text of 2 of 2 documents, only the title."),
+        (["https://a.org/1", "https://a.org/2"], "judges see no text of 2 of 2 documents, only title and address."),
+        (["https://a.org/1", "d2"], "judges see no text of 2 of 2 documents, only the title, and the address of some."),
+    ],
+)
+def test_a_page_without_texts_says_what_judges_see(documents: list[str], seen: str, tmp_path: Path) -> None:
+    pooled = gg.pool({"agent": {"q": dict.fromkeys(documents, 1.0)}})
+    with pytest.warns(gg.GoodgainNotice) as notices:
+        write_judging_page(pooled.with_columns(query=pl.lit("question")), tmp_path / "sheet.html")
+    (told,) = [str(one.message) for one in notices]
+    assert told.startswith(seen) and "Give texts=" in told

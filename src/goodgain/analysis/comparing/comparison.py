@@ -93,7 +93,7 @@ class Comparison(ComparisonFrames):
         baseline: the system that all others are compared with; None if all pairs are compared.
         broke_off: with a column `completed` of outcomes, a dict from systems to the number of judged queries that broke off.
         shared: without labels, what the systems share: `shared.pairs`, `shared.per_query` and `shared.searches`. None with labels.
-        next_step: without labels, the command or call that draws queries to judge.
+        next_step: without labels, the command or call that lists what to judge.
         question, matrices, runs, query_ids, members: the inputs of `groups`, `correlations`, `flips` and `noise`. Matrices
             have a column per query and a row per system; matrices of `runs` have a row per run.
         notes: the caveats of this comparison. `warnings` and `warnings_of_runs` were also given as notices.

@@ -72,8 +72,8 @@ def build_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
     columns = ["measure", "system", "against", "difference", *_name_intervals(frames.pairs), *_P_VALUES.values()]
     columns += ["d_z", "wins/ties/losses", "difference in iterations", "unjudged", "verdict"]
     columns = [name for name in columns if exists.get(name, True)]
-    pairs = _build_pairs_table("Differences, system minus against", frames, columns, 3, layout.places)
-    return [_build_means_table(frames, layout), pairs, *_build_more_tables(frames, layout.places)]
+    pairs = build_pairs_table("Differences, system minus against", frames, columns, 3, layout.places)
+    return [build_means_table(frames, layout), pairs, *_build_more_tables(frames, layout.places)]
 
 
 def build_brief_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
@@ -85,10 +85,10 @@ def build_brief_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
         return _build_brief_tables_of_pair(frames, layout.places)
     title = f"System minus against, {count_queries(frames.signature['queries'])}"
     columns = ["measure", "system", "against", "plain difference", "interval", "level", "wins/losses", "verdict"]
-    pairs = _build_pairs_table(title, frames, columns, 3, layout.places)
-    pairs = _name_columns_briefly(pairs, frames)
-    means = _build_means_table(frames, layout, brief=True)
-    return [means, pairs, *_build_more_tables(frames, layout.places, without=_LEFT_OUT_BRIEFLY)]
+    pairs = build_pairs_table(title, frames, columns, 3, layout.places)
+    pairs = name_columns_briefly(pairs, frames)
+    means = build_means_table(frames, layout, brief=True)
+    return [means, pairs, *build_brief_tables_beside(frames, layout.places)]
 
 
 def _build_brief_tables_of_pair(frames: ComparisonFrames, places: int) -> list[Table]:
@@ -96,9 +96,17 @@ def _build_brief_tables_of_pair(frames: ComparisonFrames, places: int) -> list[T
     system, against = frames.pairs.select("system", "against").row(0)
     title = f"{system} against {against}, {count_queries(frames.signature['queries'])}"
     columns = ["measure", "mean", "mean against", "plain difference", "interval", "level", "wins/losses", "verdict"]
-    pairs = _build_pairs_table(title, frames, columns, 1, places)
-    pairs = _name_columns_briefly(pairs, frames, {"mean": system, "mean against": against})
-    return [pairs, *_build_more_tables(frames, places, without=[*_LEFT_OUT_BRIEFLY, "system", "against"])]
+    pairs = build_pairs_table(title, frames, columns, 1, places)
+    pairs = name_columns_briefly(pairs, frames, {"mean": system, "mean against": against})
+    return [pairs, *build_brief_tables_beside(frames, places)]
+
+
+def build_brief_tables_beside(frames: ComparisonFrames, places: int) -> list[Table]:
+    """Return the short tables other than those of means and pairs. With two systems, their columns of systems are left out."""
+    without = [*_LEFT_OUT_BRIEFLY]
+    if frames.systems.height == 2:
+        without += ["system", "against"]
+    return _build_more_tables(frames, places, without=without)
 
 
 def _name_intervals(pairs: pl.DataFrame) -> list[str]:
@@ -107,7 +115,7 @@ def _name_intervals(pairs: pl.DataFrame) -> list[str]:
     return ["interval"] if levels in ([], ["95 %"]) else ["interval", "level"]
 
 
-def _name_columns_briefly(pairs: Table, frames: ComparisonFrames, names: dict[str, str] | None = None) -> Table:
+def name_columns_briefly(pairs: Table, frames: ComparisonFrames, names: dict[str, str] | None = None) -> Table:
     """Rename columns. If all intervals have one level, it stands in the heading instead of its column."""
     brief = {"plain difference": "difference", **(names or {})}
     levels = list_levels(frames.pairs) or [format_level(1 - frames.signature["alpha"])]
@@ -132,7 +140,7 @@ def build_column_table(frames: ComparisonFrames, places: int, *, of_groups: bool
         columns.remove("against")
     words = len(columns) - of_groups
     columns += ["difference", *_name_intervals(shown), "p"]
-    return _build_pairs_table(title, frames, columns, words, places, of_groups=of_groups)
+    return build_pairs_table(title, frames, columns, words, places, of_groups=of_groups)
 
 
 def _build_more_tables(frames: ComparisonFrames, places: int, *, without: Collection[str] = ()) -> list[Table]:
@@ -143,7 +151,7 @@ def _build_more_tables(frames: ComparisonFrames, places: int, *, without: Collec
         columns += [*_name_intervals(frames.groups), "p", "wins/ties/losses", "verdict"]
         columns = [name for name in columns if name not in without]
         words = columns.index("queries")
-        tables.append(_build_pairs_table("Differences by group", frames, columns, words, places, of_groups=True))
+        tables.append(build_pairs_table("Differences by group", frames, columns, words, places, of_groups=True))
     if frames.correlations is not None:
         tables.append(_build_correlations_table(frames.correlations))
     return tables + _build_replicate_tables(frames, places, brief=brief)
@@ -179,7 +187,7 @@ def _build_replicate_tables(frames: ComparisonFrames, places: int, *, brief: boo
     return tables
 
 
-def _build_pairs_table(
+def build_pairs_table(
     title: str, frames: ComparisonFrames, columns: Sequence[str], words: int, places: int, *, of_groups: bool = False
 ) -> Table:
     frame = frames.groups if of_groups else frames.pairs
@@ -231,7 +239,7 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
     }
 
 
-def _build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool = False) -> Table:
+def build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool = False) -> Table:
     by_system = layout.rows == "systems"
     queries = frames.signature["queries"]
     baseline = frames.baseline or ""

@@ -13,7 +13,7 @@ from goodgain.files.tables import Cell, Table
 #: The names of the tables, for labels in LaTeX.
 SHARED, SEARCHES = "shared", "searches"
 #: The number of searches of each system in short tables.
-_FIRST_SEARCHES = 5
+_FIRST_SEARCHES = 10
 
 
 def build_shared_tables(frames: ComparisonFrames, places: int, *, brief: bool) -> list[Table]:
@@ -40,7 +40,7 @@ def _build_searches(searches: pl.DataFrame, *, brief: bool) -> Table:
     shown = searches.filter(pl.col("iteration") <= _FIRST_SEARCHES) if brief else searches
     title = "Results of each search"
     if shown.height < searches.height:
-        title = f"{title}, first {_FIRST_SEARCHES}"
+        title = f"{title}, first {_FIRST_SEARCHES} of {searches.select('iteration').max().item()}"
 
     rows = []
     for row in shown.iter_rows(named=True):

@@ -76,36 +76,43 @@ class Searched(NamedTuple):
 
     def _discard(self, query_ids: pl.Series) -> Searched:
         """Return these results with `query_ids` as queries without a search."""
-        is_kept = ~pl.col("query_id").is_in(query_ids.implode())
-        n = pl.when(is_kept).then("N").otherwise(0).alias("N")
+        is_counted = ~pl.col("query_id").is_in(query_ids.implode())
+        iterations = pl.when(is_counted).then("N").otherwise(0).alias("N")
         counts = {}
-        for rel, of_rel in self.counts.items():
-            kept = of_rel.ledger.select(is_kept).to_series()
-            counts[rel] = of_rel._replace(
-                ledger=of_rel.ledger.filter(kept),
-                numbers=of_rel.numbers.filter(kept),
-                pools=of_rel.pools.with_columns(n),
+        for rel, counts_of_rel in self.counts.items():
+            counted_rows = counts_of_rel.ledger.select(is_counted).to_series()
+            counts[rel] = counts_of_rel._replace(
+                ledger=counts_of_rel.ledger.filter(counted_rows),
+                numbers=counts_of_rel.numbers.filter(counted_rows),
+                pools=counts_of_rel.pools.with_columns(iterations),
             )
-        documents, repeats, numbers = (frame.filter(is_kept) for frame in (self.documents, self.repeats, self.numbers))
-        return Searched(documents, repeats, numbers, counts, broke_off=query_ids)
+        return Searched(
+            documents=self.documents.filter(is_counted),
+            repeats=self.repeats.filter(is_counted),
+            numbers=self.numbers.filter(is_counted),
+            counts=counts,
+            broke_off=query_ids,
+        )
 
 
 def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searched:
     judged = next(iter(counts.values())).pools.select("query_id")
-    given = run.rows.join(judged, on="query_id", how="semi").select(*_DOCUMENT, number="iteration")
-    numbers = given.select("query_id", "number").unique().sort("query_id", "number")
+    rows = run.rows.join(judged, on="query_id", how="semi").select(*_DOCUMENT, number="iteration")
+    numbers = rows.select("query_id", "number").unique().sort("query_id", "number")
     numbers = numbers.with_columns(iteration=pl.int_range(1, pl.len() + 1).over("query_id"))
-    results = given.filter(pl.col("doc_id") != EMPTY_DOC).join(numbers, on=["query_id", "number"])
+
+    results = rows.filter(pl.col("doc_id") != EMPTY_DOC).join(numbers, on=["query_id", "number"])
     results = results.sort(*_DOCUMENT, "iteration")
     results = results.with_columns(first_iteration=pl.col("iteration").first().over(_DOCUMENT))
     is_first = pl.struct(_DOCUMENT).is_first_distinct()
-    firsts = results.filter(is_first)
+    firsts, repeats = results.filter(is_first), results.filter(~is_first)
+
     if qrels.labels is None:
         labelled = firsts.join(qrels.frame.select(*_DOCUMENT, "relevance"), on=_DOCUMENT, how="left")
     else:
         relevance = label_by_iteration(firsts.select(*_DOCUMENT, iteration="number"), qrels.frame)
         labelled = firsts.with_columns(relevance.alias("relevance"))
-    return Searched(labelled.select(*_DOCUMENT, "iteration", "relevance"), results.filter(~is_first), numbers, counts)
+    return Searched(labelled.select(*_DOCUMENT, "iteration", "relevance"), repeats, numbers, counts)
 
 
 class Parts(NamedTuple):
@@ -155,62 +162,106 @@ def divide_measure(measure: object) -> Parts:
 
 def find_causes(qrels: Qrels, base: Searched, new: Searched, measure: GoodGainMeasure) -> pl.DataFrame:
     """Return rows for `Explanation.documents`, without titles and uses. The measure must be a sum over documents."""
-    last = Parts(measure, measure).last
-    is_good = pl.col("relevance") >= measure.rel
-    counted = (is_good & (pl.col("iteration") <= last)).fill_null(False)
-    added, divisor = _WORTH[str(measure.NAME)]
-    worth = pl.when(counted).then(added).otherwise(0.0).cast(pl.Float64)
-    good = qrels.largest.filter(is_good).sort(_DOCUMENT).select(*_DOCUMENT, "relevance")
-    good = good.with_columns(GainPool=pl.col("relevance").sum().over("query_id"))
+    documents = _list_good_documents(qrels, measure)
+    for side, searched in (("base", base), ("new", new)):
+        found = _find_counted(searched, measure, side)
+        documents = documents.join(found, on=_DOCUMENT, how="left", maintain_order="left")
+        ends = _find_ends(searched, measure, side)
+        documents = documents.join(ends, on="query_id", how="left", maintain_order="left")
+
+    in_base, in_new = (pl.col(f"counted_{side}").fill_null(False) for side in ("base", "new"))
+    worth_base, worth_new = (pl.col(f"worth_{side}").fill_null(0.0) for side in ("base", "new"))
+    is_in_one = in_base ^ in_new
+    is_moved = in_base & in_new & (worth_base != worth_new)
     left_out = pl.concat([base.left_out, new.left_out])
     has_values = ~pl.col("query_id").is_in(left_out.implode())
-    for name, searched in (("base", base), ("new", new)):
-        columns = {"iteration": pl.col("iteration"), "gain": pl.col("relevance"), "counted": counted, "worth": worth}
-        named = (column.alias(f"{what}_{name}") for what, column in columns.items())
-        found = searched.documents.select(*_DOCUMENT, *named)
-        good = good.join(found, on=_DOCUMENT, how="left", maintain_order="left")
-        is_absent = pl.col("query_id").is_in(searched.absent.implode()).alias(f"absent_{name}")
-        is_broken = pl.col("query_id").is_in(searched.broke_off.implode()).alias(f"broke_off_{name}")
-        pools = searched.counts[measure.rel].pools
-        ends = pools.select("query_id", is_absent, is_broken, pl.col("N").alias(f"N_{name}"))
-        good = good.join(ends, on="query_id", how="left", maintain_order="left")
-    at_base, at_new = pl.col("iteration_base"), pl.col("iteration_new")
-    in_base, in_new = (pl.col(f"counted_{name}").fill_null(False) for name in ("base", "new"))
-    worth_base, worth_new = (pl.col(f"worth_{name}").fill_null(0.0) for name in ("base", "new"))
-    by = {"both": in_base & in_new, "base": in_base, "new": in_new}
-    found_when = {
-        "same": at_base == at_new,
-        "earlier": at_new < at_base,
-        "later": at_new > at_base,
-        "found_by_base_only": at_base.is_not_null(),
-        "found_by_new_only": at_new.is_not_null(),
-    }
-    moved = in_base & in_new & (worth_base != worth_new)
-    at_other = pl.when(in_base).then(at_new).otherwise(at_base)
-    n_other = pl.when(in_base).then("N_new").otherwise("N_base")
-    one = in_base ^ in_new
-    causes = {
-        "judged_differently": moved & (pl.col("gain_base") != pl.col("gain_new")),
-        "earlier": (moved & (at_new < at_base)) | (one & in_new & (at_base > last)),
-        "later": moved | (one & in_base & (at_new > last)),
-        "broke_off": one & pl.when(in_base).then("broke_off_new").otherwise("broke_off_base"),
-        "absent": one & pl.when(in_base).then("absent_new").otherwise("absent_base"),
-        "never_searched": one & (n_other == 0),
-        "stopped_before": one & (n_other < pl.when(in_base).then(at_base).otherwise(at_new)),
-        "not_retrieved": one & at_other.is_null(),
-    }
-    return good.select(
+    causes = _list_causes(in_base, in_new, is_in_one, is_moved, Parts(measure, measure).last)
+    divisor = _WORTH[str(measure.NAME)][1]
+
+    return documents.select(
         "query_id",
         pl.lit(str(measure)).alias("measure"),
         "doc_id",
         "relevance",
         "iteration_base",
         "iteration_new",
-        found=_choose(found_when, "found_by_neither"),
-        counted_by=_choose(by, "neither"),
-        cause=pl.when(has_values, moved | one).then(_choose(causes, "judged_differently")),
+        found=_choose(_list_finders(), "found_by_neither"),
+        counted_by=_choose({"both": in_base & in_new, "base": in_base, "new": in_new}, "neither"),
+        cause=pl.when(has_values, is_moved | is_in_one).then(_choose(causes, "judged_differently")),
         amount=pl.when(has_values).then((worth_new - worth_base) / divisor),
     )
+
+
+def _list_good_documents(qrels: Qrels, measure: GoodGainMeasure) -> pl.DataFrame:
+    """Return the good documents by their largest labels, with the sum of these labels in the query."""
+    good = qrels.largest.filter(pl.col("relevance") >= measure.rel).sort(_DOCUMENT)
+    good = good.select(*_DOCUMENT, "relevance")
+    return good.with_columns(GainPool=pl.col("relevance").sum().over("query_id"))
+
+
+def _find_counted(searched: Searched, measure: GoodGainMeasure, side: str) -> pl.DataFrame:
+    """Return what a system found: for each document the iteration, the label, whether it counts, and what it adds."""
+    is_in_time = pl.col("iteration") <= Parts(measure, measure).last
+    counted = ((pl.col("relevance") >= measure.rel) & is_in_time).fill_null(False)
+    added = _WORTH[str(measure.NAME)][0]
+    columns = {
+        f"iteration_{side}": pl.col("iteration"),
+        f"gain_{side}": pl.col("relevance"),
+        f"counted_{side}": counted,
+        f"worth_{side}": pl.when(counted).then(added).otherwise(0.0).cast(pl.Float64),
+    }
+    return searched.documents.select(*_DOCUMENT, **columns)
+
+
+def _find_ends(searched: Searched, measure: GoodGainMeasure, side: str) -> pl.DataFrame:
+    """Return how each query ended: whether it is absent from the run, whether it broke off, and its number of iterations."""
+    columns = {
+        f"absent_{side}": pl.col("query_id").is_in(searched.absent.implode()),
+        f"broke_off_{side}": pl.col("query_id").is_in(searched.broke_off.implode()),
+        f"N_{side}": pl.col("N"),
+    }
+    return searched.counts[measure.rel].pools.select("query_id", **columns)
+
+
+def _list_finders() -> dict[str, pl.Expr]:
+    at_base, at_new = pl.col("iteration_base"), pl.col("iteration_new")
+    return {
+        "same": at_base == at_new,
+        "earlier": at_new < at_base,
+        "later": at_new > at_base,
+        "found_by_base_only": at_base.is_not_null(),
+        "found_by_new_only": at_new.is_not_null(),
+    }
+
+
+def _list_causes(
+    in_base: pl.Expr, in_new: pl.Expr, is_in_one: pl.Expr, is_moved: pl.Expr, last: float
+) -> dict[str, pl.Expr]:
+    """Return when each cause holds. The first one that holds is the cause.
+
+    `is_in_one`: one system alone counts the document. `is_moved`: both count it, with different amounts. The other system is
+    the one that does not count it. `last` is the cutoff of the measure.
+    """
+    at_base, at_new = pl.col("iteration_base"), pl.col("iteration_new")
+    at_counted = pl.when(in_base).then(at_base).otherwise(at_new)
+    at_other = pl.when(in_base).then(at_new).otherwise(at_base)
+    n_other = pl.when(in_base).then("N_new").otherwise("N_base")
+    other_broke_off = pl.when(in_base).then("broke_off_new").otherwise("broke_off_base")
+    other_is_absent = pl.when(in_base).then("absent_new").otherwise("absent_base")
+
+    is_earlier = is_moved & (at_new < at_base)
+    is_in_time_only_in_new = is_in_one & in_new & (at_base > last)
+    is_in_time_only_in_base = is_in_one & in_base & (at_new > last)
+    return {
+        "judged_differently": is_moved & (pl.col("gain_base") != pl.col("gain_new")),
+        "earlier": is_earlier | is_in_time_only_in_new,
+        "later": is_moved | is_in_time_only_in_base,
+        "broke_off": is_in_one & other_broke_off,
+        "absent": is_in_one & other_is_absent,
+        "never_searched": is_in_one & (n_other == 0),
+        "stopped_before": is_in_one & (n_other < at_counted),
+        "not_retrieved": is_in_one & at_other.is_null(),
+    }
 
 
 def _choose(conditions: Mapping[str, pl.Expr], otherwise: str) -> pl.Expr:
@@ -235,70 +286,101 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
     As in `compare`, a system has no value in the queries of `left_out`, and a measure such as SRR has no value without results.
     The difference needs both values.
     """
-    measure, is_rate = parts.measure, parts.denominator is not None
-    results = NumResults(**({} if measure.cutoff is None else {"cutoff": measure.cutoff}))
-    asked = list(dict.fromkeys([measure, parts.numerator, results]))
-    sums = add_up(causes.filter(measure=str(measure)), ["query_id"])
+    measure = parts.measure
     queries = next(iter(base.counts.values())).pools.select("query_id")
-    for name, searched in (("base", base), ("new", new)):
-        pools = next(iter(searched.counts.values())).pools
-        divisors = {
-            None: pl.lit(None),
-            "iterations": pl.col("N") if measure.cutoff is None else pl.lit(measure.cutoff),
-            "results": pl.col(str(results)),
-        }
-        has_value = ~pl.col("query_id").is_in(searched.left_out.implode())
-        if needs_results(measure):
-            has_value &= pl.col(str(results)) > 0
-        columns = {
-            name: pl.when(has_value).then(str(measure)),
-            f"numerator_{name}": pl.when(pl.lit(is_rate)).then(pl.col(str(parts.numerator))),
-            f"denominator_{name}": divisors[parts.denominator].cast(pl.Float64),
-        }
-        values = final_values(asked, searched.counts).join(pools, on="query_id").select("query_id", **columns)
+    for side, searched in (("base", base), ("new", new)):
+        values = _find_values(parts, searched, side)
         queries = queries.join(values, on="query_id", how="left", maintain_order="left")
-    is_good = pl.lit(parts.numerator.NAME != NumDup.NAME) & (pl.col("relevance") >= measure.rel)
-    good = [one.documents.filter(is_good) for one in (base, new)]
-    place = [*_DOCUMENT, "iteration"]
-    alone = [one.join(other, on=place, how="anti") for one, other in (good, good[::-1])]
-    found = pl.concat(alone).select("query_id", at="iteration")
-    if parts.denominator == "results":
-        rows = [next(iter(one.counts.values())).ledger for one in (base, new)]
-        beside = rows[0].join(rows[1], on=["query_id", "iteration"], how="full", coalesce=True).fill_null(0)
-        differs = (pl.col("R") != pl.col("R_right")) | (pl.col("Dup") != pl.col("Dup_right"))
-        found = pl.concat([found, beside.filter(differs).select("query_id", at="iteration")])
-    firsts = found.filter(pl.col("at") <= parts.last).group_by("query_id").agg(pl.col("at").min())
-    for frame in (sums, firsts):
-        queries = queries.join(frame, on="query_id", how="left", maintain_order="left")
-    has_both = pl.col("base").is_not_null() & pl.col("new").is_not_null()
-    difference = pl.col("new") - pl.col("base") if is_rate else pl.when(has_both).then(pl.col("amount").fill_null(0.0))
-    is_residue = difference.abs() <= RESIDUE * pl.max_horizontal(pl.col("new").abs(), pl.col("base").abs())
-    of_rate = [f"{part}_{side}" for part in ("numerator", "denominator") for side in ("base", "new")]
-    above, after, below, under = map(pl.col, of_rate)
-    is_divided = has_both & (below > 0) & (under > 0)
+    amounts = add_up(causes.filter(measure=str(measure)), ["query_id"])
+    queries = queries.join(amounts, on="query_id", how="left", maintain_order="left")
+    firsts = _find_first_differing(parts, base, new)
+    queries = queries.join(firsts, on="query_id", how="left", maintain_order="left")
+
+    base_value, new_value = pl.col("base"), pl.col("new")
+    has_both = base_value.is_not_null() & new_value.is_not_null()
+    if parts.denominator is None:
+        difference: pl.Expr = pl.when(has_both).then(pl.col("amount").fill_null(0.0))
+    else:
+        difference = new_value - base_value
+    is_residue = difference.abs() <= RESIDUE * pl.max_horizontal(new_value.abs(), base_value.abs())
+
+    above_base, above_new = pl.col("numerator_base"), pl.col("numerator_new")
+    below_base, below_new = pl.col("denominator_base"), pl.col("denominator_new")
+    is_divided = has_both & (below_base > 0) & (below_new > 0)
+    from_numerator = (above_new - above_base) * (1 / below_base + 1 / below_new) / 2
+    from_denominator = (1 / below_new - 1 / below_base) * (above_base + above_new) / 2
     return queries.select(
         "query_id",
         pl.lit(str(measure)).alias("measure"),
         "base",
         "new",
         difference=pl.when(is_residue).then(0.0).otherwise(difference),
-        **{name: name for name in of_rate},
-        from_numerator=pl.when(is_divided).then((after - above) * (1 / below + 1 / under) / 2),
-        from_denominator=pl.when(is_divided).then((1 / under - 1 / below) * (above + after) / 2),
+        numerator_base=above_base,
+        numerator_new=above_new,
+        denominator_base=below_base,
+        denominator_new=below_new,
+        from_numerator=pl.when(is_divided).then(from_numerator),
+        from_denominator=pl.when(is_divided).then(from_denominator),
         first_differing_iteration=pl.when(has_both).then(pl.col("at").cast(pl.Int64)),
     )
+
+
+def _find_values(parts: Parts, searched: Searched, side: str) -> pl.DataFrame:
+    """Return the value of the measure in each query of a system and, for a rate, its numerator and denominator."""
+    measure = parts.measure
+    results = NumResults() if measure.cutoff is None else NumResults(cutoff=measure.cutoff)
+    iterations = pl.col("N") if measure.cutoff is None else pl.lit(measure.cutoff)
+    numerator = denominator = pl.lit(None, pl.Float64)
+    if parts.denominator is not None:
+        numerator = pl.col(str(parts.numerator))
+        denominator = iterations if parts.denominator == "iterations" else pl.col(str(results))
+
+    has_value = ~pl.col("query_id").is_in(searched.left_out.implode())
+    if needs_results(measure):
+        has_value &= pl.col(str(results)) > 0
+    columns = {
+        side: pl.when(has_value).then(str(measure)),
+        f"numerator_{side}": numerator,
+        f"denominator_{side}": denominator.cast(pl.Float64),
+    }
+    measures = list(dict.fromkeys([measure, parts.numerator, results]))
+    pools = next(iter(searched.counts.values())).pools
+    return final_values(measures, searched.counts).join(pools, on="query_id").select("query_id", **columns)
+
+
+def _find_first_differing(parts: Parts, base: Searched, new: Searched) -> pl.DataFrame:
+    """Return the first iteration (`at`) of each query in which two systems differ."""
+    place = [*_DOCUMENT, "iteration"]
+    differing = []
+    if parts.numerator.NAME != NumDup.NAME:
+        is_good = pl.col("relevance") >= parts.measure.rel
+        good_of_base, good_of_new = base.documents.filter(is_good), new.documents.filter(is_good)
+        differing += [
+            good_of_base.join(good_of_new, on=place, how="anti"),
+            good_of_new.join(good_of_base, on=place, how="anti"),
+        ]
+    if parts.denominator == "results":
+        ledger_of_base, ledger_of_new = (next(iter(side.counts.values())).ledger for side in (base, new))
+        beside = ledger_of_base.join(ledger_of_new, on=["query_id", "iteration"], how="full", coalesce=True)
+        differs = (pl.col("R") != pl.col("R_right")) | (pl.col("Dup") != pl.col("Dup_right"))
+        differing.append(beside.fill_null(0).filter(differs))
+
+    places = pl.concat(rows.select("query_id", at="iteration") for rows in differing)
+    in_time = places.filter(pl.col("at") <= parts.last)
+    return in_time.group_by("query_id").agg(pl.col("at").min())
 
 
 def find_unjudged(parts: Parts, systems: Mapping[str, Searched]) -> pl.DataFrame:
     """Return the rows of `Explanation.unjudged` for one measure, without titles."""
     left_out = pl.concat(searched.left_out for searched in systems.values())
     is_counted = ~pl.col("query_id").is_in(left_out.implode())
-    unjudged = is_counted & pl.col("relevance").is_null() & (pl.col("iteration") <= parts.last)
-    columns = ["query_id", "measure", "system", "doc_id", "iteration"]
-    rows = pl.concat(
-        searched.documents.filter(unjudged)
-        .with_columns(measure=pl.lit(str(parts.measure)), system=pl.lit(name))
-        .select(columns)
-        for name, searched in systems.items()
-    )
-    return rows.filter(pl.len().over(_DOCUMENT) == 1).sort("query_id", "system", "iteration", "doc_id")
+    is_unjudged = is_counted & pl.col("relevance").is_null() & (pl.col("iteration") <= parts.last)
+
+    tables = []
+    for system, searched in systems.items():
+        rows = searched.documents.filter(is_unjudged)
+        rows = rows.with_columns(measure=pl.lit(str(parts.measure)), system=pl.lit(system))
+        tables.append(rows.select("query_id", "measure", "system", "doc_id", "iteration"))
+    unjudged = pl.concat(tables)
+    is_of_one_system = pl.len().over(_DOCUMENT) == 1
+    return unjudged.filter(is_of_one_system).sort("query_id", "system", "iteration", "doc_id")

@@ -177,23 +177,25 @@ def _find_documents(qrels: Qrels, base: Searched, new: Searched, parts: Mapping[
 
 
 def _stack_repeats(systems: Mapping[str, Searched]) -> pl.DataFrame:
-    repeats = pl.concat(
-        searched.repeats.select("query_id", pl.lit(name).alias("system"), "doc_id", "first_iteration", "iteration")
-        for name, searched in systems.items()
-    )
-    return repeats.sort("query_id", "system", "iteration", "doc_id")
+    tables = []
+    for name, searched in systems.items():
+        system = pl.lit(name).alias("system")
+        tables.append(searched.repeats.select("query_id", system, "doc_id", "first_iteration", "iteration"))
+    return pl.concat(tables).sort("query_id", "system", "iteration", "doc_id")
 
 
 def _find_wasted(iterations: pl.DataFrame, base: Searched) -> pl.DataFrame:
     """Count the iterations after the last one that found a good document, in the queries that have good documents."""
-    with_good = pl.concat(
-        counts.pools.filter(pl.col("GoodPool") > 0).select("query_id", rel=pl.lit(rel))
-        for rel, counts in base.counts.items()
-    )
+    with_good = []
+    for rel, counts in base.counts.items():
+        pools = counts.pools.filter(pl.col("GoodPool") > 0)
+        with_good.append(pools.select("query_id", rel=pl.lit(rel)))
+    rows = iterations.join(pl.concat(with_good), on=["query_id", "rel"], how="semi", maintain_order="left")
+
     number = pl.col("iteration")
-    rows = iterations.join(with_good, on=["query_id", "rel"], how="semi", maintain_order="left")
+    last_good = number.filter(pl.col("new_good") > 0).max().fill_null(0)
     queries = rows.group_by("system", "query_id", "rel", maintain_order=True).agg(
-        iterations=number.max(), last_good_iteration=number.filter(pl.col("new_good") > 0).max().fill_null(0)
+        iterations=number.max(), last_good_iteration=last_good
     )
     wasted = (pl.col("iterations") - pl.col("last_good_iteration")).alias("wasted")
     return queries.select(pl.exclude("rel"), wasted, "rel")

@@ -9,19 +9,16 @@ import polars as pl
 
 from goodgain.analysis.comparing.rendering import ABSENT, count_queries, show
 from goodgain.analysis.comparing.use_of_documents import USES_OF
-from goodgain.analysis.explaining.causes import Parts, add_up
-from goodgain.analysis.explaining.explanation_frames import ExplanationFrames, take_query
-from goodgain.analysis.explaining.explanation_sentences import (
+from goodgain.analysis.explaining.accounts import (
     Account,
-    add_parts,
-    describe_difference,
     describe_outcome,
     describe_values,
-    describe_whole,
     name_document,
     name_documents,
-    sum_sides,
 )
+from goodgain.analysis.explaining.causes import Parts, add_up
+from goodgain.analysis.explaining.explanation_frames import ExplanationFrames, take_query
+from goodgain.analysis.explaining.explanation_sentences import add_parts, describe_difference, describe_whole, sum_sides
 from goodgain.errors import escape_controls
 from goodgain.files.tables import Line, Table
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
@@ -80,11 +77,13 @@ def _build_causes_table(account: Account, parts: Parts, queries: int) -> Iterato
     causes = add_up(documents, ["counted_by", "cause"]).sort("amount", maintain_order=True)
     if causes.is_empty():
         return
+
     rows = []
     for row in causes.iter_rows(named=True):
-        amounts = [show(row["amount"], "+"), show(row["amount"] / queries, "+")]
+        cause = account.describe_cause(parts, row, "them")
         numbers = [f"{row['documents']:,}", f"{row['queries']:,}"]
-        rows.append([account.describe_cause(parts, row, "them"), *numbers, *amounts])
+        amounts = [show(row["amount"], "+"), show(row["amount"] / queries, "+")]
+        rows.append([cause, *numbers, *amounts])
     total = math.fsum(causes.get_column("amount"))
     rows.append([f"{frames.new} minus {frames.base}", "", "", show(total, "+"), show(total / queries, "+")])
     header = ["cause", "good documents", "queries", str(parts.numerator), "per query"]
@@ -118,17 +117,27 @@ def _build_side_by_side(frames: ExplanationFrames) -> Iterator[Table | Line]:
         yield from _build_documents_table(account, measure, parts)
     yield from _build_uses_table(frames)
 
-    unjudged = frames.unjudged.unique(["system", "doc_id"], maintain_order=True).iter_rows(named=True)
-    rows = [[name_document(row), row["system"], show(row["iteration"])] for row in unjudged]
+    yield from _build_unjudged_table(frames)
+    if any(parts.numerator.NAME == NumDup.NAME for parts in frames.parts.values()):
+        yield from _build_repeats_table(frames)
+
+
+def _build_unjudged_table(frames: ExplanationFrames) -> Iterator[Table]:
+    unjudged = frames.unjudged.unique(["system", "doc_id"], maintain_order=True)
+    rows = []
+    for row in unjudged.iter_rows(named=True):
+        rows.append([name_document(row), row["system"], show(row["iteration"])])
     header = ["document", "found by", "at iteration"]
     yield from _build_table("Unjudged documents that one system alone found", header, rows)
-    if any(parts.numerator.NAME == NumDup.NAME for parts in frames.parts.values()):
-        rows = [
-            [name_document(row), row["system"], show(row["first_iteration"]), show(row["iteration"])]
-            for row in frames.repeats.iter_rows(named=True)
-        ]
-        header = ["document", "found by", "first at iteration", "again at iteration"]
-        yield from _build_table("Repeated results", header, rows)
+
+
+def _build_repeats_table(frames: ExplanationFrames) -> Iterator[Table]:
+    rows = []
+    for row in frames.repeats.iter_rows(named=True):
+        places = show(row["first_iteration"]), show(row["iteration"])
+        rows.append([name_document(row), row["system"], *places])
+    header = ["document", "found by", "first at iteration", "again at iteration"]
+    yield from _build_table("Repeated results", header, rows)
 
 
 def _build_table(title: str, header: list[str], rows: list[list[str]], words: int = 2) -> Iterator[Table]:

@@ -18,10 +18,11 @@ def tabulate_iterations(systems: Mapping[str, Searched], results: Results) -> pl
     """Return `Explanation.iterations`: a row for each system, iteration and threshold (`rel`)."""
     tables = []
     for system, searched in systems.items():
-        rows = pl.concat(
-            counts.ledger.join(counts.pools.select("query_id", "GoodPool", rel=pl.lit(rel)), on="query_id").sort(_KEY)
-            for rel, counts in searched.counts.items()
-        )
+        ledgers = []
+        for rel, counts in searched.counts.items():
+            good_pools = counts.pools.select("query_id", "GoodPool", rel=pl.lit(rel))
+            ledgers.append(counts.ledger.join(good_pools, on="query_id").sort(_KEY))
+        rows = pl.concat(ledgers)
         if results.searches:
             searches = _describe_searches(system, results.searches[system], searched.numbers)
             rows = rows.join(searches, on=_KEY, how="left", maintain_order="left")
@@ -60,12 +61,14 @@ def _describe_searches(system: str, searches: pl.DataFrame, numbers: pl.DataFram
     repeated = pl.col("normalised").is_not_null() & ~is_first
     rows = searches.with_columns(normalised).with_columns(repeated=repeated, failed=failed)
 
+    texts = pl.col("search_query").drop_nulls().unique(maintain_order=True)
+    is_empty = (pl.col("results") == 0) & ~pl.col("failed").fill_null(False)
     by_iteration = rows.group_by(_KEY, maintain_order=True).agg(
-        query_text=pl.col("search_query").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
+        query_text=texts.str.join("; ").replace("", None),
         searches=pl.len(),
         failed=pl.when(pl.col("failed").count() > 0).then(pl.col("failed").sum()),
         repeated_queries=pl.col("repeated").sum(),
-        empty=((pl.col("results") == 0) & ~pl.col("failed").fill_null(False)).sum(),
+        empty=is_empty.sum(),
     )
     numbers = _shift_numbers(system, numbers, by_iteration)
     in_run = numbers.join(by_iteration, left_on=["query_id", "number"], right_on=_KEY, how="inner")
@@ -80,20 +83,23 @@ def _describe_searches(system: str, searches: pl.DataFrame, numbers: pl.DataFram
 def _shift_numbers(system: str, numbers: pl.DataFrame, searches: pl.DataFrame) -> pl.DataFrame:
     """Renumber the iterations of a run to match its results, for example if the run begins with 0 and the results with 1."""
     run, results = pl.col("run").list, pl.col("results").list
+    in_run = numbers.group_by("query_id").agg(run="number")
     in_results = searches.group_by("query_id").agg(results="iteration")
-    both = numbers.group_by("query_id").agg(run="number").join(in_results, on="query_id").sort("query_id")
-    ends = both.select(low=results.min() - run.min(), high=results.max() - run.max())
-    shifts = {shift for row in ends.iter_rows() for shift in row}
+    queries = in_run.join(in_results, on="query_id").sort("query_id")  # two lists of iterations for each query
+    at_start = queries.select(results.min() - run.min()).to_series()
+    at_end = queries.select(results.max() - run.max()).to_series()
+    shifts = {*at_start, *at_end}
     if len(shifts) == 1:
         return numbers.with_columns(pl.col("number") + shifts.pop())
 
-    apart = both.filter(run.set_difference("results").list.len() > 0, results.set_difference("run").list.len() > 0)
+    has_more_in_run = run.set_difference("results").list.len() > 0
+    has_more_in_results = results.set_difference("run").list.len() > 0
+    apart = queries.filter(has_more_in_run, has_more_in_results)
     for row in apart.head(1).iter_rows(named=True):
-        in_run, in_results_of_query = (
-            f"iterations {min(row[side])} to {max(row[side])}" for side in ("run", "results")
-        )
+        span_of_run = f"iterations {min(row['run'])} to {max(row['run'])}"
+        span_of_results = f"iterations {min(row['results'])} to {max(row['results'])}"
         raise InputError(
-            f"{system}: query {row['query_id']} has {in_run} in the run and {in_results_of_query} in the results. Give the "
+            f"{system}: query {row['query_id']} has {span_of_run} in the run and {span_of_results} in the results. Give the "
             "results that the run was made from, or leave out the results."
         )
     return numbers

@@ -7,9 +7,10 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.rendering import show
+from goodgain.analysis.explaining.accounts import Account
 from goodgain.analysis.explaining.causes import Parts
 from goodgain.analysis.explaining.explanation_frames import ExplanationFrames
-from goodgain.analysis.explaining.explanation_sentences import Account, add_parts
+from goodgain.analysis.explaining.explanation_sentences import add_parts
 from goodgain.errors import count_of
 
 

@@ -68,12 +68,13 @@ def join_counts(
 ) -> dict[str, SystemCounts]:
     """Return a dict with the counts of each system. Give a notice if systems share few queries. `names` is from `name_runs`."""
     counted = {}
-    for system, of in names.items():
-        runs = [counts[run] for run in of]
+    for system, names_of_runs in names.items():
+        runs = [counts[name] for name in names_of_runs]
         coverages = [measure_coverage(run) for run in runs]
         queries = join_queries([coverage.queries for coverage in coverages])
         counted[system] = SystemCounts(runs, combine_coverages(coverages)._replace(queries=queries))
-    if few_shared := describe_shared_queries({name: of.coverage.queries for name, of in counted.items()}):
+    queries_of = {system: counts_of_system.coverage.queries for system, counts_of_system in counted.items()}
+    if few_shared := describe_shared_queries(queries_of):
         notice("few_shared_queries", few_shared)
     return counted
 
@@ -93,8 +94,8 @@ def check_curve_options(
         remedy = f"With {spell('over')}, give the spends with {spell('at')}."
         raise InputError(f"{spell('upto')}: is for a curve over iterations. {remedy}")
     elif OVER[over] is None and costs is None:
-        told = f"{spell('over', over)}: needs {spell('costs')}"
-        raise InputError(f"{told}, the file that goodgain convert --costs writes.")
+        fault = f"{spell('over', over)}: needs {spell('costs')}"
+        raise InputError(f"{fault}, the file that goodgain convert --costs writes.")
     check_costs_of_runs(costs, runs)
 
 
@@ -112,51 +113,53 @@ def tabulate_curve(
     """Return the table of `gg.curve`. `costs` is what `read_costs` returns."""
     if over is None:
         last = upto or _find_last_iteration(counted)
-        of_runs = {
-            name: [_list_iterations(run, counts.coverage, measures, last) for run in counts.runs]
-            for name, counts in counted.items()
-        }
+        places_of_runs = _place_iterations(counted, measures, last)
+        schema = _COLUMNS
     else:
-        spends = find_spends(over, {name: counts.runs for name, counts in counted.items()}, costs)
-        chosen = choose_spends([spent for runs_of in spends.values() for spent in runs_of], at)
-        of_runs = {
-            name: [
-                _list_spends(run, measures, over, spent, chosen)
-                for run, spent in zip(counts.runs, spends[name], strict=True)
-            ]
-            for name, counts in counted.items()
-        }
-    points = (point for name, several in of_runs.items() for point in _average_runs(name, several, measures))
+        places_of_runs = _place_spends(counted, measures, over, costs, at)
+        schema = _SPEND_COLUMNS
+    points = _list_points(places_of_runs, measures)
     ranges = {str(measure): find_range(measure, largest_label) for measure in measures}
-    schema = _COLUMNS if over is None else _SPEND_COLUMNS
-    schema = schema | (_RUN_COLUMNS if any(len(counts.runs) > 1 for counts in counted.values()) else {})
-    found = list(_add_intervals(points, settings, ranges))
-    if any(row["without_results"] for row in found):
+    rows = list(_add_intervals(points, settings, ranges))
+
+    if any(len(counts.runs) > 1 for counts in counted.values()):
+        schema = schema | _RUN_COLUMNS
+    if any(row["without_results"] for row in rows):
         schema = schema | _WITHOUT_RESULTS
-    rows = pl.DataFrame([{name: row.get(name) for name in schema} for row in found], schema=schema)
-    order = [pl.col("system").cast(pl.Enum(list(counted))), pl.col("measure").cast(pl.Enum(list(map(str, measures))))]
-    place = rows.columns[2 if over is None else 3]
-    curve = CurveFrame(rows.with_columns(cs.float().fill_nan(None)).sort(*order, place))
-    methods = {row["method"] for row in found if "method" in row}
-    curve.signature = settings.signature | ({"interval": "+".join(sorted(methods))} if methods else {})
+    table = pl.DataFrame([{column: row.get(column) for column in schema} for row in rows], schema=schema)
+    system = pl.col("system").cast(pl.Enum(list(counted)))
+    measure = pl.col("measure").cast(pl.Enum([str(measure) for measure in measures]))
+    place = "iteration" if over is None else "spend"
+
+    curve = CurveFrame(table.with_columns(cs.float().fill_nan(None)).sort(system, measure, place))
+    curve.signature = {**settings.signature}
+    if methods := {row["method"] for row in rows if "method" in row}:
+        curve.signature["interval"] = "+".join(sorted(methods))
     return curve
 
 
 def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGainMeasure]:
     """Return the measures of a curve. Raise `MeasureError` for a measure with a cutoff, or without a value per iteration."""
-    asked = [check_along_iterations(one, "a curve") for one in parse_measures(measures, complete=False, rel=rel)]
-    if without := next((one for one in asked if one.declaration.cutoff == "none"), None):
-        raise MeasureError(f"{without} has no value per iteration. Leave it out.")
-    return asked
+    parsed = parse_measures(measures, complete=False, rel=rel)
+    checked = [check_along_iterations(measure, "a curve") for measure in parsed]
+    for measure in checked:
+        if measure.declaration.cutoff == "none":
+            raise MeasureError(f"{measure} has no value per iteration. Leave it out.")
+    return checked
 
 
 def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:
-    lengths = [(max(_get_lengths(run), default=0), name) for name, counts in counted.items() for run in counts.runs]
-    longest, name = max(lengths, key=lambda one: one[0])
+    longest = 1
+    system_of_longest = ""
+    for system, counts in counted.items():
+        for run in counts.runs:
+            length = max(_get_lengths(run), default=0)
+            if length > longest:
+                longest, system_of_longest = length, system
     if longest > _MOST_ITERATIONS:
-        told = f"{name}: a query has {longest:,} iterations"
-        raise InputError(f"{told}; give {spell('upto')}, at most {_MOST_ITERATIONS:,}")
-    return max(longest, 1)
+        fault = f"{system_of_longest}: a query has {longest:,} iterations"
+        raise InputError(f"{fault}; give {spell('upto')}, at most {_MOST_ITERATIONS:,}")
+    return longest
 
 
 def _get_lengths(counts: Mapping[float, Counts]) -> pl.Series:
@@ -174,6 +177,38 @@ class _Place(NamedTuple):
 
 #: One mean of a curve: its row without the interval, and the values of the queries behind the mean.
 _Point = tuple[dict[str, Any], Vector]
+#: The places of each run of a system, by system.
+_PlacesOfRuns = Mapping[str, Sequence[Iterator[_Place]]]
+
+
+def _place_iterations(
+    counted: Mapping[str, SystemCounts], measures: Sequence[GoodGainMeasure], last: int
+) -> _PlacesOfRuns:
+    places = {}
+    for system, counts in counted.items():
+        places[system] = [_list_iterations(run, counts.coverage, measures, last) for run in counts.runs]
+    return places
+
+
+def _place_spends(
+    counted: Mapping[str, SystemCounts],
+    measures: Sequence[GoodGainMeasure],
+    over: str,
+    costs: pl.DataFrame | None,
+    at: Sequence[float] | None,
+) -> _PlacesOfRuns:
+    spends_of = find_spends(over, {system: counts.runs for system, counts in counted.items()}, costs)
+    spends = choose_spends([spent for spent_by_runs in spends_of.values() for spent in spent_by_runs], at)
+    places = {}
+    for system, counts in counted.items():
+        runs = zip(counts.runs, spends_of[system], strict=True)
+        places[system] = [_list_spends(run, measures, over, spent, spends) for run, spent in runs]
+    return places
+
+
+def _list_points(places_of_runs: _PlacesOfRuns, measures: Sequence[GoodGainMeasure]) -> Iterator[_Point]:
+    for system, runs in places_of_runs.items():
+        yield from _average_runs(system, runs, measures)
 
 
 def _list_iterations(
@@ -208,10 +243,10 @@ def _list_spends(
         # rounding errors must not put a sum of costs above the spend
         reached = rows.filter(pl.col("spend") <= spend * (1 + RESIDUE)).group_by("query_id").last()
         reached = queries.join(reached, on="query_id", how="left", maintain_order="left")
-        at_spend = {
-            str(measure): of if measure.declaration.null_if else of.fill_null(0.0)
-            for measure, of in zip(measures, reached.select(map(str, measures)), strict=True)
-        }
+        at_spend = {}
+        for measure in measures:
+            column = reached.get_column(str(measure))
+            at_spend[str(measure)] = column if measure.declaration.null_if else column.fill_null(0.0)
         # a query without a search does not search, even at a spend of 0
         yield _Place({"over": over, "spend": spend}, at_spend, (total >= spend).fill_null(False), has_nothing)
 
@@ -226,16 +261,24 @@ def _average_runs(
         has_nothing = pl.select(pl.any_horizontal(*(place.has_nothing for place in places))).to_series()
         for measure in measures:
             null_if = measure.declaration.null_if
-            of_runs = [place.values[str(measure)] for place in places]
-            values = pl.select(pl.mean_horizontal(*of_runs)).to_series()
-            values = values.drop_nulls() if null_if else values
-            row = {"system": system, "measure": str(measure), **columns, "mean": average_queries(values)}
-            row |= {"searching": int(searching.sum()), "queries": len(values)}
-            row["without_results"] = int(has_nothing.sum()) if needs_results(measure) else None
-            if len(of_runs) > 1:
-                averages = (average_queries(of_run, null_if=null_if) for of_run in of_runs)
+            values_of_runs = [place.values[str(measure)] for place in places]
+            values = pl.select(pl.mean_horizontal(*values_of_runs)).to_series()
+            if null_if:
+                values = values.drop_nulls()
+            row = {
+                "system": system,
+                "measure": str(measure),
+                **columns,
+                "mean": average_queries(values),
+                "searching": int(searching.sum()),
+                "queries": len(values),
+                "without_results": int(has_nothing.sum()) if needs_results(measure) else None,
+            }
+            if len(values_of_runs) > 1:
+                averages = [average_queries(of_run, null_if=null_if) for of_run in values_of_runs]
                 means = [mean for mean in averages if mean is not None]
-                row |= {"least": min(means, default=None), "most": max(means, default=None)}
+                row["least"] = min(means, default=None)
+                row["most"] = max(means, default=None)
             yield row, values.fill_null(float("nan")).to_numpy()
 
 
@@ -280,15 +323,16 @@ def check_points(points: str, *, per_query: bool) -> None:
 def interpolate(hits: pl.DataFrame, query_ids: pl.Series, *, points: Points, per_query: bool) -> pl.DataFrame:
     """Return the table of `gg.pr_curve` for one system. `hits` is the frame that `find_hits` returns."""
     if points == "eleven":
-        found = _interpolate_at_levels(hits, query_ids)
+        at_levels = _interpolate_at_levels(hits, query_ids)
         if per_query:
-            return found
-        levels = found.partition_by("recall", maintain_order=True, as_dict=True)
-        rows = [(recall, math.fsum(of.get_column("precision")) / of.height) for (recall,), of in levels.items()]
+            return at_levels
+        rows = []
+        for (recall,), queries in at_levels.group_by("recall", maintain_order=True):
+            rows.append((recall, math.fsum(queries.get_column("precision")) / queries.height))
         return pl.DataFrame(rows, schema={"recall": pl.Float64, "precision": pl.Float64}, orient="row")
     precision = "precision" if points == "all" else pl.col("at_rank").alias("precision")
-    found = hits.select("query_id", (pl.col("so_far") / pl.col("R")).alias("recall"), precision)
-    return found if per_query else _average_steps(found, len(query_ids))
+    steps = hits.select("query_id", (pl.col("so_far") / pl.col("R")).alias("recall"), precision)
+    return steps if per_query else _average_steps(steps, len(query_ids))
 
 
 def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple[pl.DataFrame, Coverage]:

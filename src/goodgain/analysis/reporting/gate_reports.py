@@ -91,22 +91,28 @@ def write_junit(outcomes: Sequence[Outcome], notes: Sequence[str] = ()) -> str:
         else:
             ElementTree.SubElement(case, "failure", {"type": "requirement", "message": message})
     if notes:
-        told = "\n".join(map(escape_controls, [f"{_DISTRUST}:", *notes]))
-        ElementTree.SubElement(suite, "system-out").text = told
+        lines = [f"{_DISTRUST}:", *notes]
+        ElementTree.SubElement(suite, "system-out").text = "\n".join(map(escape_controls, lines))
     ElementTree.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(suites, encoding="unicode")}\n'
 
 
 def _build_outcomes_table(outcomes: Iterable[Outcome]) -> Table:
-    rows = [(one.system, one.requirement.text, f"{one.system} {one.describe()}") for one in outcomes]
+    rows = []
+    for outcome in outcomes:
+        rows.append([outcome.system, outcome.requirement.text, f"{outcome.system} {outcome.describe()}"])
     return Table.of("", ["system", "failed line", "what it has"], 3, rows)
 
 
 def choose_change(comparison: Comparison, outcomes: Sequence[Outcome]) -> tuple[str, str, str, bool]:
     """Return measure, system, against, and whether `explain` takes the measure. Such measures come first, then failed lines."""
-    failed = [(str(one.requirement.measure), one.system) for one in outcomes if not one.holds]
-    pairs = comparison.pairs.select("measure", "system", "against").rows()
-    pairs.sort(key=lambda one: failed.index(one[:2]) if one[:2] in failed else len(failed))
+    failed = [(str(outcome.requirement.measure), outcome.system) for outcome in outcomes if not outcome.holds]
+
+    def find_place(pair: tuple[str, str, str]) -> int:
+        measure, system, _ = pair
+        return failed.index((measure, system)) if (measure, system) in failed else len(failed)
+
+    pairs = sorted(comparison.pairs.select("measure", "system", "against").iter_rows(), key=find_place)
     for pair in pairs:
         with suppress(MeasureError):
             divide_measure(parse_measure(pair[0]))
@@ -128,50 +134,69 @@ def write_comment(
     searches, the comment lists searches. `questions` maps query ids to texts shown instead. `spend` is what `gg.spend` returns.
     """
     questions = questions or {}
-    failed = [one for one in outcomes if not one.holds]
-    counts = Counter(comparison.pairs.get_column("verdict").drop_nulls())
-    names = [*_VERDICTS, *sorted({*counts} - {*_VERDICTS})]  # not comparable, with its reason
-    verdicts = ", ".join(f"{counts[name]} {name}" for name in names if counts[name])
-    held = f"{len(outcomes) - len(failed)} held"
-    required = f"Required lines: {f'{len(failed)} failed, ' if failed else ''}{held}. " if outcomes else ""
-    lost = "; ".join(describe_lost(comparison.scores, comparison.broke_off))
-    told = f"**{required}{verdicts or 'No verdict'}, {count_queries(comparison.signature['queries'])}.**"
-    if lost:
-        told = f"{told.removesuffix('**')} Queries lost by {escape_markdown(lost)}.**"
-    parts = [_Part(lambda _: f"{MARKER}\n{told}")]
+    failed = [outcome for outcome in outcomes if not outcome.holds]
+    first_lines = f"{MARKER}\n{_describe_verdicts(comparison, outcomes, failed)}"
+    parts = [_Part(lambda _: first_lines)]
     if failed:
         parts.append(_make_table(_build_outcomes_table(failed).drop_column("system"), _LINES))
     if comparison.notes:
         parts.append(_Part(partial(_write_notes, comparison.notes), len(comparison.notes), _NOTES))
+
     measure, system, against, _ = choose_change(comparison, outcomes)
-    changed = [*_list_changes(comparison, measure, system, against, explanation)]
-    most = changed[0][0] if changed else ""
-    changed = [(_shorten(questions.get(query_id, query_id)), *cells) for query_id, *cells in changed]
-    if changed:
+    changes = [*_list_changes(comparison, measure, system, against, explanation)]
+    if changes:
+        rows = [(_shorten(questions.get(query_id, query_id)), *cells) for query_id, *cells in changes]
         title = f"Queries that changed most in {measure}, {system} against {against}"
         header = ["query", against, system, "difference", "cause"]
-        parts.append(_make_table(Table.of(title, header, 5, changed), _QUERIES))
-        searches = [] if explanation is None else _list_searches(explanation, most)
+        parts.append(_make_table(Table.of(title, header, 5, rows), _QUERIES))
+        query_id, question = changes[0][0], rows[0][0]
+        searches = [] if explanation is None else _list_searches(explanation, query_id)
         if searches:
             header = ["iteration", "system", "search", "new good", "repeated"]
-            parts.append(_fold(Table.of(f"Searches of {changed[0][0]}", header, 5, searches)))
-    pairs = [
-        (
-            *(pair[name] for name in _COLUMNS[:3]),
-            format_signed(pair["difference"], 4),
-            format_interval(pair["low"], pair["high"], 4),
-            pair["verdict"] or ABSENT,
-        )
-        for pair in comparison.pairs.iter_rows(named=True)
-    ]
-    parts.append(_fold(Table.of("All differences", _COLUMNS, len(_COLUMNS), pairs)))
+            parts.append(_fold(Table.of(f"Searches of {question}", header, 5, searches)))
+
+    parts.append(_fold(_build_differences_table(comparison)))
     if spend is not None:
-        spent = [(*names, "–" if of is None else f"{of:.4g}") for *names, of in spend.select(_SPEND).iter_rows()]
-        parts.append(_fold(Table.of("What each system spends", _SPEND, len(_SPEND), spent)))
-    made = (f"{name}={comparison.signature[name]}" for name in _SIGNED if name in comparison.signature)
-    signature = escape_markdown(" ".join(made))
+        parts.append(_fold(_build_spend_table(spend)))
+    settings = [f"{name}={comparison.signature[name]}" for name in _SIGNED if name in comparison.signature]
+    signature = escape_markdown(" ".join(settings))
     parts.append(_Part(lambda _: f"<sub>{signature}</sub>"))
     return break_cutoffs(_write_within(parts, _MOST_LINES))
+
+
+def _describe_verdicts(comparison: Comparison, outcomes: Sequence[Outcome], failed: Sequence[Outcome]) -> str:
+    """Return the first line: required lines, numbers of verdicts, queries, and queries that systems lost."""
+    required = ""
+    if outcomes:
+        held = f"{len(outcomes) - len(failed)} held"
+        numbers = f"{len(failed)} failed, {held}" if failed else held
+        required = f"Required lines: {numbers}. "
+
+    counts = Counter(comparison.pairs.get_column("verdict").drop_nulls())
+    names = [*_VERDICTS, *sorted({*counts} - {*_VERDICTS})]  # not comparable, with its reason
+    verdicts = ", ".join(f"{counts[name]} {name}" for name in names if counts[name]) or "No verdict"
+    queries = count_queries(comparison.signature["queries"])
+
+    lost = "; ".join(describe_lost(comparison.scores, comparison.broke_off))
+    lost_queries = f" Queries lost by {escape_markdown(lost)}." if lost else ""
+    return f"**{required}{verdicts}, {queries}.{lost_queries}**"
+
+
+def _build_differences_table(comparison: Comparison) -> Table:
+    rows = []
+    for pair in comparison.pairs.iter_rows(named=True):
+        names = [pair[name] for name in _COLUMNS[:3]]
+        difference = format_signed(pair["difference"], 4)
+        interval = format_interval(pair["low"], pair["high"], 4)
+        rows.append([*names, difference, interval, pair["verdict"] or ABSENT])
+    return Table.of("All differences", _COLUMNS, len(_COLUMNS), rows)
+
+
+def _build_spend_table(spend: pl.DataFrame) -> Table:
+    rows = []
+    for system, quantity, value in spend.select(_SPEND).iter_rows():
+        rows.append([system, quantity, "–" if value is None else f"{value:.4g}"])
+    return Table.of("What each system spends", _SPEND, len(_SPEND), rows)
 
 
 class _Part(NamedTuple):
@@ -184,20 +209,22 @@ class _Part(NamedTuple):
 
 def _write_within(parts: Sequence[_Part], lines: int) -> str:
     """Join the parts. Leave out rows of the longest parts until the text has at most `lines` lines."""
-    shown = [min(part.rows, part.size.most) for part in parts]
+    rows_of_part = [min(part.rows, part.size.most) for part in parts]
     while True:
-        text = "\n\n".join(part.write(rows) for part, rows in zip(parts, shown, strict=True)) + "\n"
-        longer = [k for k, part in enumerate(parts) if shown[k] > part.size.least]
-        if text.count("\n") <= lines or not longer:
+        texts = [part.write(rows) for part, rows in zip(parts, rows_of_part, strict=True)]
+        text = "\n\n".join(texts) + "\n"
+        can_shrink = [k for k, part in enumerate(parts) if rows_of_part[k] > part.size.least]
+        if text.count("\n") <= lines or not can_shrink:
             return text
-        longest = max(longer, key=lambda k: (shown[k], k))  # of equally long parts, the last
-        shown[longest] -= 1
+        longest = max(can_shrink, key=lambda k: (rows_of_part[k], k))  # of equally long parts, the last
+        rows_of_part[longest] -= 1
 
 
 def _write_notes(notes: Sequence[str], most: int) -> str:
-    listed = [f"- {escape_markdown(note)}" for note in notes[:most]]
-    more = [f"- {len(notes) - most} more: see the log."] if len(notes) > most else []
-    return "\n".join([f"**{_DISTRUST}**", *listed, *more])
+    lines = [f"**{_DISTRUST}**", *(f"- {escape_markdown(note)}" for note in notes[:most])]
+    if len(notes) > most:
+        lines.append(f"- {len(notes) - most} more: see the log.")
+    return "\n".join(lines)
 
 
 def _make_table(table: Table, size: _Size) -> _Part:
@@ -216,8 +243,10 @@ def _fold(table: Table) -> _Part:
 
 def _write_table(table: Table, most: int) -> str:
     more = len(table.rows) - most
-    shown = write_markdown([table._replace(rows=table.rows[:most])]).rstrip("\n")
-    return shown + (f"\n\n{more} more: see the log." if more > 0 else "")
+    text = write_markdown([table._replace(rows=table.rows[:most])]).rstrip("\n")
+    if more > 0:
+        text += f"\n\n{more} more: see the log."
+    return text
 
 
 def _shorten(text: str) -> str:
@@ -227,11 +256,11 @@ def _shorten(text: str) -> str:
 def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, ...]]:
     rows = explanation.iterations.filter(pl.col("query_id") == query_id, pl.col("query_text").is_not_null())
     rows = rows.filter(pl.col("rel") == pl.col("rel").min()).sort("iteration", maintain_order=True)
-    columns = ["iteration", "system", "query_text", "new_good", "repeated"]
-    return [
-        (str(number), system, _shorten(text), *map(str, counts))
-        for number, system, text, *counts in rows.select(columns).iter_rows()
-    ]
+    searches: list[tuple[str, ...]] = []
+    for row in rows.iter_rows(named=True):
+        counts = str(row["new_good"]), str(row["repeated"])
+        searches.append((str(row["iteration"]), row["system"], _shorten(row["query_text"]), *counts))
+    return searches
 
 
 def _list_changes(

@@ -2,14 +2,17 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import polars as pl
 
+from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.page_data import Evidence
+from goodgain.analysis.reporting.page_opening import join_words
 from goodgain.analysis.reporting.plots.plot_data import (
     KINDS,
     describe_without_results,
@@ -28,8 +31,6 @@ _LOOK = {
 }
 #: With more bars the picture of each query takes megabytes, and says less than the table.
 _MOST_QUERIES = 300
-#: With more systems, the page has no pictures of single systems.
-_MOST_SYSTEMS = 6
 #: Parts of matplotlib's SVG to remove: header, comments, metadata, style sheet, rotations by 0.
 _LEFT_OUT = re.compile(
     r'^.*?(?=<svg)|<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>| transform="rotate\(-0 [^"]*"', re.DOTALL
@@ -45,80 +46,135 @@ _GROUP = re.compile(r"<g>(<(?:use|path|rect) [^>]*/>|<text[^>]*>[^<]*</text>)</g
 _ID = re.compile(r' id="([^"]*)"')
 
 
-def draw_all(of: Evidence) -> list[dict[str, str]]:
+class _Plot(NamedTuple):
+    """A plot with its title and a sentence on what it shows."""
+
+    title: str
+    text: str
+    ax: Any
+
+
+def draw_all(evidence: Evidence) -> list[dict[str, str]]:
     """Return a list with a dict per picture of a report: title, text (a sentence on what the picture shows) and svg."""
-    return _draw_in_own_style(lambda: _draw(of))
+    return _write_pictures(_draw_all(evidence))
 
 
-def draw_curves(curves: pl.DataFrame) -> list[dict[str, str]]:
-    """Return a picture of each measure over iterations, as `draw_all` does."""
-    return _draw_in_own_style(lambda: _draw_curves(curves))
+def draw_curves(curves: pl.DataFrame, highlights: Sequence[str]) -> list[dict[str, str]]:
+    """Return a picture of each measure over iterations, as `draw_all` does. Systems that are not in `highlights` are grey."""
+    return _write_pictures(_draw_curves(curves, highlights))
 
 
-def _draw_in_own_style(draw: Callable[[], Iterator[tuple[str, str, Any]]]) -> list[dict[str, str]]:
+def _write_pictures(plots_of_page: Iterator[_Plot]) -> list[dict[str, str]]:
     from matplotlib import style
 
-    with style.context(["default", _LOOK]):  # not the style of the user
-        pictures, places = [], dict[Any, Any]()
-        for number, (title, text, ax) in enumerate(draw()):
+    with style.context(["default", _LOOK]):  # not the style of the user; plots are drawn in this loop
+        pictures = []
+        places = dict[Any, Any]()
+        for number, (title, text, ax) in enumerate(plots_of_page):
             tell_progress(f"drawing picture {number + 1}", number, None)
             ax.set_title("", loc="left")  # the page writes it above the picture
             pictures.append({"title": title, "text": text, "svg": _to_svg(ax, number, title, text, places)})
         return pictures
 
 
-def _draw(of: Evidence) -> Iterator[tuple[str, str, Any]]:
-    from goodgain.analysis.reporting.plots.canvas import share_scales
+def _draw_all(evidence: Evidence) -> Iterator[_Plot]:
+    highlights = evidence.opening.highlights
+    if evidence.has_iterations:
+        yield from _draw_curves(evidence.curves, highlights)
+    if evidence.comparison is not None and evidence.comparison.signature["queries"] <= _MOST_QUERIES:
+        yield from _draw_differences(evidence.comparison, str(evidence.explained.measure), highlights)
+    yield from _draw_systems(evidence, {system: evidence.ledgers[system] for system in highlights})
 
-    comparison, explained = of.comparison, str(of.explained.measure)
-    yield from _draw_curves(of.curves)
-    if comparison is not None and comparison.signature["queries"] <= _MOST_QUERIES:
-        rows = comparison.pairs.filter(measure=explained).rows(named=True)
-        pairs = [(row["system"], row["against"]) for row in rows]
-        differences = [plots.per_query(comparison, explained, system=one, against=other) for one, other in pairs]
-        share_scales(differences, "x")
-        for row, (system, against), ax in zip(rows, pairs, differences, strict=True):
-            text = f"{system} minus {against} in {explained}, {count_queries(row['queries'])}"
-            if row["wins"] is not None:
-                text += f": better in {row['wins']}, worse in {row['losses']}, equal in {row['ties']}"
-            if row["difference"] is not None:
-                text += f"; mean {row['difference']:+.3g}"
-            yield f"{system} against {against}, query by query", f"{text}.", ax
-    shown = of.ledgers if len(of.ledgers) <= _MOST_SYSTEMS else {}
-    bars = [plots.what_came_back(ledger) for ledger in shown.values()]
-    last = [plots.iterations_used(ledger, qrels=of.qrels) for ledger in shown.values()]
-    for compared in (bars, last):
-        share_scales(compared, "x", "y")
-    for (name, ledger), plot in zip(shown.items(), bars, strict=True):
-        totals = prepare_what_came_back(ledger).sum().row(0, named=True)
-        said = [f"{totals[kind]:,} {look.label}" for kind, look in KINDS.items()]
-        nothing = count_of(totals["nothing"], "iteration")
-        text = f"All results of {name}: {'; '.join(said)}. {nothing} got no result."
-        yield f"What came back in {name}, by iteration", text, plot
-    for name, plot in zip(shown, last, strict=True):
-        title = f"When {name} stopped, and when it last found something good"
-        text = "At 0: queries that found no good document, or never searched. Searches after the last good document are wasted."
-        yield title, text, plot
     text = (
         "At each recall, the highest precision at this recall or a higher one. The ranking joins all iterations. Relevant "
-        f"are the good documents: labels of {of.explained.measure.rel:g} or higher."
+        f"are the good documents: labels of {evidence.explained.measure.rel:g} or higher."
     )
-    yield "Precision and recall", text, plots.precision_recall(of.recalls)
-    if of.funnel is not None:
-        text = "Good documents that were returned and not opened, or opened and not cited, were lost on the way."
-        yield "Returned, opened, cited", text, plots.funnel(of.funnel)
+    grey = _describe_grey(evidence.recalls, highlights)
+    ax = plots.precision_recall(evidence.recalls, highlight=highlights)
+    yield _Plot("Precision and recall", " ".join([text, *grey]), ax)
+    if evidence.funnel is not None:
+        text = (
+            "Above each bar: the share of good documents. Good documents that were returned and not opened, or opened and "
+            "not cited, were lost on the way."
+        )
+        of_highlights = evidence.funnel.frame.filter(pl.col("system").is_in(highlights))
+        ax = plots.funnel(replace(evidence.funnel, frame=of_highlights))
+        yield _Plot("Returned, opened, cited", text, ax)
 
 
-def _draw_curves(curves: pl.DataFrame) -> Iterator[tuple[str, str, Any]]:
+def _draw_curves(curves: pl.DataFrame, highlights: Sequence[str]) -> Iterator[_Plot]:
     for (measure,), points in curves.group_by("measure", maintain_order=True):
-        ends = points.group_by("system", maintain_order=True).agg(pl.col("iteration", "mean").gather([0, -1]))
-        said = [
-            f"{name}: {_show(first)} after iteration {start}, {_show(last)} after {end}"
-            for name, (start, end), (first, last) in ends.iter_rows()
-        ]
-        title = f"{add_arrow(str(measure), find_direction(parse_measure(str(measure))))} by iteration"
-        text = " ".join([f"{'; '.join(said)}.", *describe_without_results(points)])
-        yield title, text, plots.curve(curves, str(measure))
+        name = str(measure)
+        title = f"{add_arrow(name, find_direction(parse_measure(name)))} by iteration"
+        grey = _describe_grey(points, highlights)
+        text = " ".join([_describe_curve(points, highlights), *grey, *describe_without_results(points)])
+        yield _Plot(title, text, plots.curve(curves, name, highlight=highlights))
+
+
+def _describe_curve(points: pl.DataFrame, highlights: Sequence[str]) -> str:
+    """Return a sentence on the first and last values, such as `From iteration 1 to 6, quick goes from 0.3 to 0.7.`"""
+    changes: dict[tuple[int, int], list[str]] = {}  # (first iteration, last iteration) -> what systems do between them
+    for system in highlights:
+        of_system = points.filter(system=system).sort("iteration")
+        first, last = of_system.row(0, named=True), of_system.row(-1, named=True)
+        change = f"{system} goes from {_show(first['mean'])} to {_show(last['mean'])}"
+        if first["iteration"] == last["iteration"]:
+            change = f"{system} has {_show(first['mean'])}"
+        changes.setdefault((first["iteration"], last["iteration"]), []).append(change)
+
+    sentences = []
+    for (start, end), said in changes.items():
+        span = f"After iteration {start}" if start == end else f"From iteration {start} to {end}"
+        sentences.append(f"{span}, {join_words(said)}.")
+    return " ".join(sentences)
+
+
+def _describe_grey(points: pl.DataFrame, highlights: Sequence[str]) -> list[str]:
+    """Return a sentence on the systems without a colour; none if all have one."""
+    grey = points.get_column("system").n_unique() - len(highlights)
+    if not grey:
+        return []
+    return [f"The {grey:,} other systems are grey lines."]
+
+
+def _draw_differences(comparison: Comparison, measure: str, highlights: Sequence[str]) -> Iterator[_Plot]:
+    from goodgain.analysis.reporting.plots.canvas import share_scales
+
+    is_shown = pl.col("system").is_in([*highlights])
+    rows = comparison.pairs.filter(is_shown, measure=measure).rows(named=True)
+    axes = [plots.per_query(comparison, measure, system=row["system"], against=row["against"]) for row in rows]
+    share_scales(axes, "x")
+    for row, ax in zip(rows, axes, strict=True):
+        system, against = row["system"], row["against"]
+        text = f"{system} minus {against} in {measure}, {count_queries(row['queries'])}"
+        if row["wins"] is not None:
+            text += f": better in {row['wins']}, worse in {row['losses']}, equal in {row['ties']}"
+        if row["difference"] is not None:
+            text += f"; mean {row['difference']:+.3g}"
+        yield _Plot(f"{system} against {against}, query by query", f"{text}.", ax)
+
+
+def _draw_systems(evidence: Evidence, ledgers: Mapping[str, pl.DataFrame]) -> Iterator[_Plot]:
+    """Yield two pictures of each system. The pictures of a kind have the same scales."""
+    from goodgain.analysis.reporting.plots.canvas import share_scales
+
+    came_back = {system: plots.what_came_back(ledger) for system, ledger in ledgers.items()}
+    share_scales(came_back.values(), "x", "y")
+    for system, ax in came_back.items():
+        totals = prepare_what_came_back(ledgers[system]).sum().row(0, named=True)
+        said = [f"{totals[kind]:,} {look.label}" for kind, look in KINDS.items()]
+        nothing = count_of(totals["nothing"], "iteration")
+        text = f"All results of {system}: {'; '.join(said)}. {nothing} got no result."
+        yield _Plot(f"What came back in {system}, by iteration", text, ax)
+
+    if not evidence.has_iterations:
+        return
+    stopped = {system: plots.iterations_used(ledger, qrels=evidence.qrels) for system, ledger in ledgers.items()}
+    share_scales(stopped.values(), "x", "y")
+    for system, ax in stopped.items():
+        title = f"When {system} stopped, and when it last found something good"
+        text = "At 0: queries that found no good document, or never searched. Searches after the last good document are wasted."
+        yield _Plot(title, text, ax)
 
 
 def _show(value: float | None) -> str:
@@ -134,8 +190,10 @@ def _to_svg(ax: Any, number: int, title: str, text: str, places: dict[Any, Any])
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     content, figure = io.StringIO(), ax.figure
-    texts = [one.get_text() for legend in figure.legends for one in legend.get_texts()]
-    texts += [one.get_text() for one in (*ax.get_xticklabels(), *ax.get_yticklabels())]
+    labels = [*ax.get_xticklabels(), *ax.get_yticklabels()]
+    for legend in figure.legends:
+        labels += legend.get_texts()
+    texts = [label.get_text() for label in labels]
     look = (ax.get_xlim(), ax.get_ylim(), ax.get_xlabel(), ax.get_ylabel(), *figure.get_size_inches(), *texts)
     # Texts stay texts. Ids differ between the pictures of a page.
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": f"goodgain {number}"}):

@@ -14,12 +14,24 @@ import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_sentences import build_legend
-from goodgain.analysis.comparing.comparison_tables import Layout, build_brief_tables, build_tables
 from goodgain.analysis.comparing.lost_queries import count_unsearched
-from goodgain.analysis.comparing.rendering import count_queries, format_number, format_signed
-from goodgain.analysis.reporting import page_sentences
+from goodgain.analysis.comparing.rendering import count_queries, format_number
+from goodgain.analysis.reporting.page_opening import (
+    MORE_OR_FEWER,
+    MOST_SHOWN,
+    PLACES,
+    SEARCHES,
+    Tile,
+    build_tile_of_lost_queries,
+    build_tile_of_pair,
+    build_tile_of_system,
+    choose_first,
+    join_words,
+    name_systems,
+)
 from goodgain.analysis.reporting.page_pictures import draw_curves
-from goodgain.analysis.reporting.page_sentences import PLACES, VERDICTS, Tile, build_tile_of_lost_queries, join_words
+from goodgain.analysis.reporting.page_sentences import describe_comparison, describe_method
+from goodgain.analysis.reporting.page_tables import build_comparison_tables, build_full_tables, build_means_of_system
 from goodgain.counting.run_opening import stack_systems
 from goodgain.files.escaping import guard_formulas
 from goodgain.files.pages import render_page
@@ -37,8 +49,6 @@ TILES = {
 }
 #: The words of `describe_words` that are about labels.
 WORDS_OF_LABELS = ("good", "R, Dup, GR, G")
-#: How many reasons for doubt the page shows; the others are folded.
-_MOST_SHOWN = 5
 _PAGE = Path(__file__).parent / "page"
 
 
@@ -48,12 +58,13 @@ class EvidenceWithoutLabels:
 
     scores: Mapping[str, Scores]
     comparison: Comparison | None  # of the other systems with the first system
+    with_tiles: Comparison | None  # `comparison`, with the measures of the tiles
+    cutoff: int  # the iteration of the tiles
     tiles: Sequence[ir_measures.Measure]
     scores_of_tiles: Mapping[str, Scores]
-    pairs_of_tiles: pl.DataFrame | None  # the rows of `Comparison.pairs` for the tiles; None for one system
     curves: pl.DataFrame
     measures: Mapping[str, str | None]  # name -> better direction
-    next_step: str  # the command or call that draws queries to judge
+    next_step: str  # the command or call that lists what to judge
     texts: Mapping[str, str]  # query_id -> text
     words: Mapping[str, str]  # word -> its meaning
     command: str  # how to make the report again
@@ -64,12 +75,16 @@ class EvidenceWithoutLabels:
         return [*self.scores]
 
     @property
+    def base(self) -> str:
+        return self.systems[0]
+
+    @property
     def has_replicates(self) -> bool:
         return any(scores.replicates for scores in self.scores.values())
 
     @property
     def number(self) -> int:
-        return int(self.scores[self.systems[0]].signature["queries"])
+        return int(self.scores[self.base].signature["queries"])
 
     @cached_property
     def queries(self) -> pl.DataFrame:
@@ -82,107 +97,144 @@ class EvidenceWithoutLabels:
         return values.select("query_id", texts.alias("query_text"), "measure", "system", "value")
 
 
-def write_report_without_labels(of: EvidenceWithoutLabels, form: str, *, spreadsheet: bool) -> str:
+def write_report_without_labels(evidence: EvidenceWithoutLabels, form: str, *, spreadsheet: bool) -> str:
     if form == "csv":
-        return (guard_formulas(of.queries) if spreadsheet else of.queries).write_csv()
-    comparison = of.comparison
-    said: dict[str, Any] = {
-        "title": f"{', '.join(of.systems)}: {count_queries(of.number)}, no labels",
-        "headline": [*_describe_headline(of)],
-        "summary": [] if comparison is None else [*page_sentences.describe_comparison(comparison)],
-        "method": None if comparison is None else page_sentences.describe_method(comparison),
-        "doubts": [*of.doubts],
-        "signature": of.scores[of.systems[0]].signature if comparison is None else comparison.signature,
-        "command": of.command,
-    }
+        table = evidence.queries
+        return (guard_formulas(table) if spreadsheet else table).write_csv()
+    texts = _collect_texts(evidence)
     if form == "json":
-        frames = {"queries": of.queries}
-        if comparison is not None:
-            frames |= {"means": comparison.means, "pairs": comparison.pairs}
-        if comparison is not None and comparison.shared is not None:
-            frames |= {"shared": comparison.shared.pairs, "searches": comparison.shared.searches}
-        rows = {name: frame.to_dicts() for name, frame in frames.items()}
-        return json.dumps(said | rows, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+        return _write_json(evidence, texts)
     if form == "markdown":
-        return _write_markdown(of, said)
-    return _write_page(of, said)
+        return _write_markdown(evidence, texts)
+    return _write_page(evidence, texts)
 
 
-def _describe_headline(of: EvidenceWithoutLabels) -> Iterator[str]:
+def _collect_texts(evidence: EvidenceWithoutLabels) -> dict[str, Any]:
+    """Return what all forms of a report say, by the names of JSON."""
+    comparison = evidence.comparison
+    signature = evidence.scores[evidence.base].signature
+    if comparison is not None:
+        signature = comparison.signature
+    return {
+        "title": f"{name_systems(evidence.systems)}: {count_queries(evidence.number)}, no labels",
+        "headline": [*_describe_headline(evidence)],
+        "summary": [] if comparison is None else [*describe_comparison(comparison)],
+        "method": None if comparison is None else describe_method(comparison),
+        "doubts": [*evidence.doubts],
+        "signature": signature,
+        "command": evidence.command,
+    }
+
+
+def _describe_headline(evidence: EvidenceWithoutLabels) -> Iterator[str]:
     """Yield the headline: what is unknown and what to do, then the verdicts on the second system."""
-    unknown, next_step = describe_unknown(of.next_step, len(of.scores)).split(". ", 1)
+    unknown, next_step = describe_unknown(evidence.next_step, len(evidence.scores)).split(". ", 1)
     yield f"{unknown}."
-    if of.comparison is not None:
-        system = of.systems[1]
-        verdicts = of.comparison.pairs.filter(system=system, against=of.systems[0])
-        said = []
-        for verdict in ("better", "worse"):
-            if measures := verdicts.filter(verdict=verdict).get_column("measure").to_list():
-                said.append(f"{verdict} in {join_words(measures)}")
-        if said:
-            yield f"Beyond chance, {system} is {', but '.join(said)}."
+    if evidence.comparison is not None:
+        yield from _describe_verdicts(evidence.comparison, evidence.base, evidence.systems[1])
     yield next_step  # without a full stop: the command is copied
 
 
-def _build_tables(of: EvidenceWithoutLabels) -> list[Table]:
-    if of.comparison is not None:
-        return build_brief_tables(of.comparison, Layout())
-    (name, scores), *_ = of.scores.items()
-    rows = [
-        [add_arrow(measure, better), format_number(scores.means[measure], PLACES)]
-        for measure, better in of.measures.items()
+def _describe_verdicts(comparison: Comparison, base: str, system: str) -> Iterator[str]:
+    """Yield a sentence on the measures in which a system is better or worse than the base, if there are such measures."""
+    measures_of: dict[str, list[str]] = {}  # verdict -> measures
+    searches = ""
+    for row in comparison.pairs.filter(system=system, against=base).iter_rows(named=True):
+        if row["measure"] == SEARCHES:
+            searches = MORE_OR_FEWER.get(row["verdict"], "")
+        else:
+            measures_of.setdefault(row["verdict"], []).append(row["measure"])
+
+    decided = [
+        f"{verdict} in {join_words(measures_of[verdict])}" for verdict in ("better", "worse") if verdict in measures_of
     ]
-    return [Table.of(f"Means over {count_queries(of.number)}", ["measure", name], 1, rows)]
+    sentence = ""
+    if decided:
+        sentence = f"Beyond chance, {system} is {', but '.join(decided)}"
+    if searches and decided:
+        yield f"{sentence}, and has {searches} searches than {base}."
+    elif searches:
+        yield f"Beyond chance, {system} has {searches} searches than {base}."
+    elif decided:
+        yield f"{sentence}."
 
 
-def _build_tiles(of: EvidenceWithoutLabels) -> Iterator[Tile]:
-    base, *others = of.systems
-    for title, measure in zip(TILES.values(), of.tiles, strict=True):
-        name = str(measure)
-        shown = add_arrow(name, find_direction(measure))
-        if of.pairs_of_tiles is None:
-            yield Tile(title, shown, [(base, format_number(of.scores_of_tiles[base].means[name], PLACES))])
-            continue
-        row = of.pairs_of_tiles.filter(measure=name, system=others[0], against=base).row(0, named=True)
-        values = [(base, format_number(row["mean_against"], PLACES)), (others[0], format_number(row["mean"], PLACES))]
-        verdict = row["verdict"]
-        said = VERDICTS.get(verdict, verdict)
-        yield Tile(title, shown, values, format_signed(row["difference"], PLACES), verdict or "", said)
-
-    if of.comparison is not None and of.comparison.shared is not None:
-        (pair, *_) = of.comparison.shared.pairs.filter(system=others[0], against=base).to_dicts()
-        values = [("Jaccard", format_number(pair["jaccard"], PLACES)), ("RBO", format_number(pair["rbo"], PLACES))]
-        yield Tile("Documents that both found", "", values, "", "", f"{others[0]} and {base}")
-    lost = {system: count_unsearched(scores) for system, scores in of.scores.items()}
-    if any(map(any, lost.values())):
-        yield build_tile_of_lost_queries(lost, of.systems[:2])
+def _write_json(evidence: EvidenceWithoutLabels, texts: Mapping[str, Any]) -> str:
+    frames = {"queries": evidence.queries}
+    comparison = evidence.comparison
+    if comparison is not None:
+        frames |= {"means": comparison.means, "pairs": comparison.pairs}
+    if comparison is not None and comparison.shared is not None:
+        frames |= {"shared": comparison.shared.pairs, "searches": comparison.shared.searches}
+    rows = {name: frame.to_dicts() for name, frame in frames.items()}
+    return json.dumps({**texts, **rows}, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _write_markdown(of: EvidenceWithoutLabels, said: Mapping[str, Any]) -> str:
-    paragraphs = filter(None, [" ".join(said["headline"]), *said["summary"], said["method"]])
-    parts: list[Table | Line] = [Line(said["title"], -1), *map(Line, paragraphs), *_build_tables(of)]
-    parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in said["doubts"])]
-    return write_markdown([*parts, Line("How to make this again", -1), Line(of.command)])
+def _write_markdown(evidence: EvidenceWithoutLabels, texts: Mapping[str, Any]) -> str:
+    paragraphs = filter(None, [" ".join(texts["headline"]), *texts["summary"], texts["method"]])
+    parts: list[Table | Line] = [Line(texts["title"], -1), *map(Line, paragraphs), *_build_tables(evidence)]
+    parts += [Line("What to distrust", -1), *(Line(doubt, 1) for doubt in texts["doubts"])]
+    return write_markdown([*parts, Line("How to make this again", -1), Line(evidence.command)])
 
 
-def _write_page(of: EvidenceWithoutLabels, said: Mapping[str, Any]) -> str:
+def _build_tables(evidence: EvidenceWithoutLabels) -> list[Table]:
+    if evidence.comparison is not None and evidence.with_tiles is not None:
+        return build_comparison_tables(evidence.comparison, evidence.with_tiles)
+    base = evidence.base
+    return [build_means_of_system(base, evidence.scores[base], evidence.scores_of_tiles[base])]
+
+
+def _write_page(evidence: EvidenceWithoutLabels, texts: Mapping[str, Any]) -> str:
     from markupsafe import Markup  # comes with Jinja2
 
-    comparison = of.comparison
+    comparison = evidence.comparison
+    highlights = choose_first(evidence.systems)
+    pictures = [picture | {"svg": Markup(picture["svg"])} for picture in draw_curves(evidence.curves, highlights)]
     return render_page(
         _PAGE,
         "report",
         data={},
-        **said,
+        **texts,
         has_labels=False,
+        has_iterations=False,  # of the section on searches, which needs labels
         look_first=None,
-        verdicts=said["summary"],
-        tables=_build_tables(of),
-        words=of.words,
-        more=[] if comparison is None else build_tables(comparison, Layout()),
+        verdicts=texts["summary"],
+        tables=_build_tables(evidence),
+        words=evidence.words,
+        more=[] if comparison is None else build_full_tables(comparison),
         legend=[] if comparison is None else build_legend(comparison),
-        most_shown=_MOST_SHOWN,
-        systems=of.systems,
-        tiles=[*_build_tiles(of)],
-        pictures=[picture | {"svg": Markup(picture["svg"])} for picture in draw_curves(of.curves)],
+        most_shown=MOST_SHOWN,
+        systems=evidence.systems,
+        highlights=highlights,
+        tiles=[*_build_tiles(evidence)],
+        about_tiles=_describe_tiles(evidence),
+        pictures=pictures,
     )
+
+
+def _build_tiles(evidence: EvidenceWithoutLabels) -> Iterator[Tile]:
+    base, comparison = evidence.base, evidence.comparison
+    for title, measure in zip(TILES.values(), evidence.tiles, strict=True):
+        name = str(measure)
+        shown = add_arrow(name, find_direction(measure))
+        if evidence.with_tiles is None:
+            yield build_tile_of_system(title, shown, base, name, evidence.scores_of_tiles[base].means[name])
+            continue
+        pairs = evidence.with_tiles.pairs.filter(measure=name, system=evidence.systems[1], against=base)
+        yield build_tile_of_pair(title, shown, pairs.row(0, named=True))
+
+    if comparison is not None and comparison.shared is not None:
+        system = evidence.systems[1]
+        (pair, *_) = comparison.shared.pairs.filter(system=system, against=base).to_dicts()
+        values = [("Jaccard", format_number(pair["jaccard"], PLACES)), ("RBO", format_number(pair["rbo"], PLACES))]
+        yield Tile("Documents that both found", "", values, "", "", f"{system} and {base}")
+    lost = {system: count_unsearched(scores) for system, scores in evidence.scores.items()}
+    if any(map(any, lost.values())):
+        yield build_tile_of_lost_queries(lost, evidence.systems[:2])
+
+
+def _describe_tiles(evidence: EvidenceWithoutLabels) -> str:
+    text = f"Means over {count_queries(evidence.number)}; @{evidence.cutoff}: up to search {evidence.cutoff}."
+    if len(evidence.systems) > 2:
+        text += f" Of {len(evidence.systems):,} systems, the tiles have the first two."
+    return text

@@ -51,25 +51,21 @@ def tabulate_spend(
     per_query: bool = False,
 ) -> pl.DataFrame:
     """Return the table of `gg.spend`. `costs` is what `read_costs` returns, and `outcomes` what `read_outcomes` returns."""
-    found = {name: _Found.of([run[rel] for run in counts.runs]) for name, counts in counted.items()}
-    ratios = [] if costs is None else list(_list_ratios(found, costs, outcomes))
-    quantities = [*ratios, *(one for name, of in found.items() for one in _list_stops(name, of, price))]
-    quantities.sort(key=lambda one: [*found].index(one.system))
+    found = {system: _Found.of([run[rel] for run in counts.runs]) for system, counts in counted.items()}
+    quantities: list[_Quantity] = []
+    if costs is not None:
+        quantities += _list_ratios(found, costs, outcomes)
+    for system, found_of_system in found.items():
+        quantities += _list_stops(system, found_of_system, price)
+    systems = [*found]
+    quantities.sort(key=lambda quantity: systems.index(quantity.system))
     if per_query:
-        values = [
-            pl.select(
-                system=pl.lit(one.system),
-                query_id=found[one.system].pools["query_id"],
-                quantity=pl.lit(one.name),
-                value=pl.Series(np.where(one.counted, one.evaluate(one.columns), np.nan)),
-            )
-            for one in quantities
-        ]
-        return _drop_infinite(pl.concat(values))
-    rows = [
-        (one.system, one.name, one.total, *ends, int(one.counted.sum()), one.better)
-        for one, ends in zip(quantities, _resample(quantities, settings), strict=True)
-    ]
+        return _drop_infinite(pl.concat(_list_values(quantity, found) for quantity in quantities))
+
+    rows = []
+    for quantity, interval in zip(quantities, _resample(quantities, settings), strict=True):
+        queries = int(quantity.counted.sum())
+        rows.append((quantity.system, quantity.name, quantity.total, *interval, queries, quantity.better))
     return _drop_infinite(pl.DataFrame(rows, schema=_COLUMNS, orient="row"))
 
 
@@ -89,13 +85,15 @@ class _Found(NamedTuple):
     def of(cls, runs: Sequence[Counts]) -> _Found:
         pools = runs[0].pools.select("query_id", "N").with_row_index("query")
         lengths = np.stack([run.pools.get_column("N").cast(pl.Float64).to_numpy() for run in runs])
+
         rows = pl.concat([run.ledger.select("query_id", "iteration", "G", "GR") for run in runs])
         rows = rows.join(pools.drop("N"), on="query_id")
-        query, iteration = rows.get_column("query").to_numpy(), rows.get_column("iteration").to_numpy()
-        new = np.zeros((len(pools), int(iteration.max(initial=1)) + 1))
-        np.add.at(new, (query, iteration), rows.get_column("G").to_numpy())
+        query = rows.get_column("query").to_numpy()
+        iteration = rows.get_column("iteration").to_numpy()
+        gains = np.zeros((len(pools), int(iteration.max(initial=1)) + 1))  # a row per query, a column per iteration
+        np.add.at(gains, (query, iteration), rows.get_column("G").to_numpy())
         good = np.bincount(query, rows.get_column("GR").to_numpy(), minlength=len(pools)).astype(np.float64)
-        return cls(pools.drop("query"), good / len(runs), new.cumsum(axis=1) / len(runs), lengths)
+        return cls(pools.drop("query"), good / len(runs), gains.cumsum(axis=1) / len(runs), lengths)
 
 
 class _Quantity(NamedTuple):
@@ -111,6 +109,17 @@ class _Quantity(NamedTuple):
         """The value of the quantity over all queries in `counted`, or NaN if there are none."""
         sums = self.columns[self.counted].sum(axis=0, keepdims=True)
         return float(self.evaluate(sums)[0]) if self.counted.any() else math.nan
+
+
+def _list_values(quantity: _Quantity, found: Mapping[str, _Found]) -> pl.DataFrame:
+    """Return the value of a quantity in each query."""
+    values = np.where(quantity.counted, quantity.evaluate(quantity.columns), np.nan)
+    return pl.select(
+        system=pl.lit(quantity.system),
+        query_id=found[quantity.system].pools["query_id"],
+        quantity=pl.lit(quantity.name),
+        value=pl.Series(values),
+    )
 
 
 def _divide(sums: Matrix) -> Vector:
@@ -133,12 +142,14 @@ def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Qu
     if price is None:
         return
     number = found.gains.shape[1]
-    searches = np.mean([np.minimum(np.arange(number), of_run[:, None]) for of_run in found.lengths], axis=0)
+    searches = np.mean([np.minimum(np.arange(number), lengths[:, None]) for lengths in found.lengths], axis=0)
 
     def find_best(sums: Matrix) -> Vector:
-        paid = price * sums[:, number:]
-        worth = sums[:, :number] - paid  # differences that are only rounding errors count as equal
-        most = worth.max(axis=1, keepdims=True) - RESIDUE * (sums[:, :number] + paid).max(axis=1, keepdims=True)
+        gains, paid = sums[:, :number], price * sums[:, number:]
+        worth = gains - paid
+        # differences that are only rounding errors count as equal
+        rounding = RESIDUE * (gains + paid).max(axis=1, keepdims=True)
+        most = worth.max(axis=1, keepdims=True) - rounding
         return _find_first(worth >= most)
 
     everyone = np.ones(len(found.pools), dtype=bool)
@@ -151,31 +162,36 @@ def _list_ratios(
     ids = next(iter(found.values())).pools.get_column("query_id")
     solved = {} if outcomes is None else _arrange_solved(outcomes, ids, [*found])
     for what, name, better in _RATIOS:
-        having = sum_costs(costs, what, [*found])
-        if not having or (what == "tokens" and not solved):
+        sums = sum_costs(costs, what, [*found])
+        if not sums or (what == "tokens" and not solved):
             continue
-        if lacking := ", ".join(system for system in found if system not in having):
+        if lacking := ", ".join(system for system in found if system not in sums):
             notice(
                 "systems_without_costs",
                 f"{spell('costs')} has no {what} of {lacking}. {name} is computed for the other systems.",
             )
-        kept = choose_known(what, {system: found[system].pools for system in having}, having)
-        counted = ids.is_in(kept.implode()).to_numpy()
+
+        known = choose_known(what, {system: found[system].pools for system in sums}, sums)
+        counted = ids.is_in(known.implode()).to_numpy()
         if what == "tokens":
             counted = _drop_unknown(name, ids, counted, solved)
-        for system, rows in having.items():
-            total = ids.to_frame().join(rows, on="query_id", how="left", maintain_order="left")
-            paid, of = total.get_column(what).fill_null(0.0).to_numpy(), found[system]
-            parts = {"cost": (paid, of.good), "calls": (of.gains[:, -1], paid), "tokens": (paid, solved.get(system))}
-            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)  # type: ignore[arg-type]
+        for system, sums_of_system in sums.items():
+            total = ids.to_frame().join(sums_of_system, on="query_id", how="left", maintain_order="left")
+            paid = total.get_column(what).fill_null(0.0).to_numpy()
+            parts: Any = {
+                "cost": (paid, found[system].good),
+                "calls": (found[system].gains[:, -1], paid),
+                "tokens": (paid, solved.get(system)),
+            }
+            yield _Quantity(system, name, better, counted, np.stack(parts[what], axis=1), _divide)
 
 
 def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str]) -> dict[str, Vector]:
     """Return outcomes by system, from the column `solved` or, without that column, from the only outcome. Unknown outcomes: NaN."""
     names = [name for name in table.columns[2:] if name != COMPLETED] or [COMPLETED]
     if "solved" not in names and len(names) > 1:
-        told = f"{spell('outcomes')}: has the columns {', '.join(names)}"
-        raise InputError(f"{told}. Rename the column of solved tasks to 'solved'.")
+        fault = f"{spell('outcomes')}: has the columns {', '.join(names)}"
+        raise InputError(f"{fault}. Rename the column of solved tasks to 'solved'.")
     name = "solved" if "solved" in names else names[0]
     stacked = stack_outcomes(table.select("query_id", "system", name), None, systems, [])
     return dict(zip(systems, arrange_values(stacked, [name], systems, ids)[name], strict=True))
@@ -186,8 +202,8 @@ def _drop_unknown(
 ) -> NDArray[np.bool_]:
     has_outcome = np.isfinite([*solved.values()]).all(axis=0)
     if not (counted & has_outcome).any():
-        told = f"{spell('outcomes')} has no query with costs that has an outcome in all systems"
-        raise InputError(f"{told}. Check query ids.")
+        fault = f"{spell('outcomes')} has no query with costs that has an outcome in all systems"
+        raise InputError(f"{fault}. Check query ids.")
     lacking = ids.filter(counted & ~has_outcome)
     if len(lacking):
         left_out = count_of(len(lacking), "query", "queries")
@@ -201,23 +217,28 @@ def _drop_unknown(
 def _resample(quantities: Sequence[_Quantity], settings: Settings) -> list[tuple[float, float]]:
     """Return a bootstrap percentile interval for each quantity (NaN if unknown). Quantities over the same queries share samples."""
     values = [np.empty(0)] * len(quantities)
-    groups: dict[bytes, list[int]] = {}
-    for k, one in enumerate(quantities):
-        groups.setdefault(one.counted.tobytes(), []).append(k)
-    for group in groups.values():
-        counted = quantities[group[0]].counted
-        columns = {k: quantities[k].columns[counted] for k in group}
+    groups: dict[bytes, list[int]] = {}  # the queries that count -> places of quantities
+    for k, quantity in enumerate(quantities):
+        groups.setdefault(quantity.counted.tobytes(), []).append(k)
+    for places in groups.values():
+        counted = quantities[places[0]].counted
         number = int(counted.sum())
-        for times in draw_queries(number, settings.seed, settings.resamples) if number else ():
-            for k, of in columns.items():
-                values[k] = np.append(values[k], quantities[k].evaluate(times @ of))
-    ends, tails = [], [settings.alpha / 2, 1 - settings.alpha / 2]
-    for of in values:
-        known = of[~np.isnan(of)]  # 0 / 0 says nothing
-        # infinite values have no mean, so each end is one of the values
-        low, high = np.quantile(known, tails, method="inverted_cdf") if len(known) else (math.nan, math.nan)
-        ends.append((float(low), float(high)))
-    return ends
+        if not number:
+            continue
+        columns = {k: quantities[k].columns[counted] for k in places}
+        for times in draw_queries(number, settings.seed, settings.resamples):  # how often each query is drawn
+            for k, summands in columns.items():
+                values[k] = np.append(values[k], quantities[k].evaluate(times @ summands))
+
+    tails = [settings.alpha / 2, 1 - settings.alpha / 2]
+    intervals = []
+    for values_of_quantity in values:
+        known = values_of_quantity[~np.isnan(values_of_quantity)]  # 0 / 0 says nothing
+        low, high = math.nan, math.nan
+        if len(known):  # infinite values have no mean, so each end is one of the values
+            low, high = np.quantile(known, tails, method="inverted_cdf")
+        intervals.append((float(low), float(high)))
+    return intervals
 
 
 def _drop_infinite(rows: pl.DataFrame) -> pl.DataFrame:

@@ -27,8 +27,12 @@ _ROUNDING = 1e-9
 
 def sum_costs(costs: pl.DataFrame, what: str, systems: Sequence[str]) -> dict[str, pl.DataFrame]:
     """Return a frame for each system, with query_id and the sum of the column `what`. Systems without values are left out."""
-    listed = {name: select_costs(costs, name, systems).drop_nulls(what) for name in systems}
-    return {name: of.group_by("query_id").agg(pl.col(what).sum()) for name, of in listed.items() if len(of)}
+    sums = {}
+    for system in systems:
+        rows = select_costs(costs, system, systems).drop_nulls(what)
+        if len(rows):
+            sums[system] = rows.group_by("query_id").agg(pl.col(what).sum())
+    return sums
 
 
 def format_amount(value: float) -> str:
@@ -43,11 +47,11 @@ def format_amount(value: float) -> str:
 def choose_spends(spends: Iterable[Spends], at: Sequence[float] | None) -> list[float]:
     """Return the amounts `at` in ascending order. Without `at`, choose at most 50 observed amounts, evenly spaced in rank."""
     if at is not None:
-        given = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
-        if not given or not all(is_number(x) and x >= 0 for x in given):
+        amounts = list(at) if isinstance(at, Iterable) and not isinstance(at, str) else []
+        if not amounts or not all(is_number(amount) and amount >= 0 for amount in amounts):
             raise InputError(f"{spell('at', at)}: give numbers of 0 or more, such as [1000, 5000].")
-        return sorted({float(x) for x in given})
-    seen = np.unique(np.concatenate([of.rows.get_column("spend").to_numpy() for of in spends]))
+        return sorted({float(amount) for amount in amounts})
+    seen = np.unique(np.concatenate([spends_of_run.rows.get_column("spend").to_numpy() for spends_of_run in spends]))
     ranks = np.linspace(0, len(seen) - 1, min(len(seen), _MOST_SPENDS)).round().astype(int)
     return [float(x) for x in seen[ranks]] or [0.0]
 
@@ -58,14 +62,18 @@ def average_costs(counts: Mapping[str, Counts], costs: pl.DataFrame) -> pl.DataF
     An amount is left out if a system lacks it. The mean of an amount is over the queries whose amounts are known in all systems.
     A query without searches and without recorded costs counts as 0.
     """
-    table = pl.DataFrame({"system": [*counts], "searches": [of.pools.get_column("N").mean() for of in counts.values()]})
-    pools = {name: of.pools for name, of in counts.items()}
+    pools = {system: counts_of_system.pools for system, counts_of_system in counts.items()}
+    searches = [pools_of_system.get_column("N").mean() for pools_of_system in pools.values()]
+    table = pl.DataFrame({"system": [*counts], "searches": searches})
     for what in _AMOUNTS:
         sums = sum_costs(costs, what, [*counts])
         if len(sums) < len(counts):
             continue
         ids = choose_known(what, pools, sums)
-        means = [ids.to_frame().join(of, on="query_id", how="left")[what].fill_null(0).mean() for of in sums.values()]
+        means = []
+        for sums_of_system in sums.values():
+            amounts = ids.to_frame().join(sums_of_system, on="query_id", how="left").get_column(what)
+            means.append(amounts.fill_null(0).mean())
         table = table.with_columns(pl.Series(what, means, dtype=pl.Float64))
     return table
 
@@ -138,23 +146,24 @@ def build_cost_table(spent: pl.DataFrame, measure: str, means: Mapping[str, floa
     amounts = [name for name in _AMOUNTS if name in spent.columns]
     rows = []
     for row in spent.iter_rows(named=True):
-        found, paid = format_number(means[row["system"]], places), (format_amount(row[name]) for name in amounts)
-        rows.append([row["system"], found, format_number(row["searches"], 2), *paid])
+        mean = format_number(means[row["system"]], places)
+        searches = format_number(row["searches"], 2)
+        rows.append([row["system"], mean, searches, *(format_amount(row[name]) for name in amounts)])
     return Table.of("Quality and what a query costs, means", ["system", measure, "searches", *amounts], 1, rows)
 
 
-def build_search_tables(searches: pl.DataFrame, most: int) -> Iterator[Table]:
-    """Yield a table for each of the first `most` systems, with a row per search: what the search adds on average."""
+def build_search_tables(searches: pl.DataFrame, systems: Sequence[str]) -> Iterator[Table]:
+    """Yield a table for each of the systems, with a row per search: what the search adds on average."""
     amounts = [name for name in _AMOUNTS if name in searches.columns]
     header = ["search", "queries still searching", "new good documents", "gain", "repeats", *amounts]
-    for (name,), of in [*searches.group_by("system", maintain_order=True)][:most]:
-        rows = [
-            [
-                "after the last search" if row["search"] is None else f"search {row['search']}",
-                "–" if row["search"] is None else f"{row['searching']:,}",
-                *("–" if row[column] is None else f"{row[column]:.2f}" for column in _ADDED),
-                *("–" if row[amount] is None else format_amount(row[amount]) for amount in amounts),
-            ]
-            for row in of.iter_rows(named=True)
-        ]
-        yield Table.of(str(name), header, 1, rows)
+    chosen = searches.filter(pl.col("system").is_in([*systems]))
+    for (system,), rows_of_system in chosen.group_by("system", maintain_order=True):
+        rows = []
+        for row in rows_of_system.iter_rows(named=True):
+            name, searching = "after the last search", "–"
+            if row["search"] is not None:
+                name, searching = f"search {row['search']}", f"{row['searching']:,}"
+            added = ["–" if row[column] is None else f"{row[column]:.2f}" for column in _ADDED]
+            paid = ["–" if row[amount] is None else format_amount(row[amount]) for amount in amounts]
+            rows.append([name, searching, *added, *paid])
+        yield Table.of(str(system), header, 1, rows)

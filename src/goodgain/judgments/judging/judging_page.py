@@ -144,8 +144,11 @@ def _warn_of_missing_texts(pooled: pl.DataFrame, documents: list[tuple[int, str,
         lacking = pooled.filter(pl.col("query").is_null()) if "query" in pooled.columns else pooled
         number = count_of(lacking.get_column("query_id").n_unique(), "question has", "questions have")
         notice("questions_without_text", f"{number} no text, so judges see the query id. Give {spell('queries')}")
-    empty = sum(not lines for *_, lines in documents)
-    if empty:
-        number = f"{empty:,} of {count_of(len(documents), 'document')}"
-        told = f"judges see no text of {number}, only title and address"
-        notice("documents_without_text", f"{told}. Give {spell('texts')}, or {spell('results')} with snippets")
+    addresses = [address for _, _, address, lines in documents if not lines]
+    if addresses:
+        number = f"{len(addresses):,} of {count_of(len(documents), 'document')}"
+        seen = "only the title"
+        if any(addresses):
+            seen = "only title and address" if all(addresses) else "only the title, and the address of some"
+        fact = f"judges see no text of {number}, {seen}"
+        notice("documents_without_text", f"{fact}. Give {spell('texts')}, or {spell('results')} with snippets")

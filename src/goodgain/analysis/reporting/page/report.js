@@ -5,6 +5,8 @@
   const KINDS = ["new good", "new, not good", "unjudged", "repeated"];
   const LOOKS = ["new-good", "new-other", "unjudged", "repeated"];
   const FIRST = 25, MORE = 100;
+  /** With more systems, a query shows the first system and the chosen one, as columns for all would not fit. */
+  const MOST_SYSTEMS = 6;
   const show = (value) => (value === null ? "–" : Number.isInteger(value) && Math.abs(value) > 1e6 ? String(value) : value.toFixed(4));
   const showChange = (value) => (value > 0 ? "+" : "") + show(value);
   const badge = (text, look) => make("span", { class: `badge ${look}` }, text);
@@ -22,6 +24,8 @@
   const state = { measure: explained, other: Math.max(0, data.lead - 1), cause: "", change: "", group: "", search: "", sort: others.length ? "size" : "value", down: false, shown: FIRST };
   let order = [];
   const change = (query) => data.differences[state.measure][state.other][query];
+  /** The numbers of the systems that an open query shows. */
+  const chosenSystems = () => (data.systems.length > MOST_SYSTEMS ? [0, state.other + 1] : data.systems.map((_, system) => system));
   const gain = (query) => change(query) * ({ up: 1, down: -1 }[data.measures[state.measure][1]] || 0);
 
   const collator = new Intl.Collator("en", { numeric: true });
@@ -126,6 +130,7 @@
         state.shown = FIRST;
         if (redraw) drawControls();
         drawTable();
+        if (name === "other" && data.systems.length > MOST_SYSTEMS && open.query !== undefined) open(open.query, false);
         if (redraw) at(`choose-${name}`).focus();
       });
       return make("label", {}, label, select);
@@ -189,15 +194,16 @@
   function drawGood(detail) {
     const header = ["good document", ...(others.length ? ["why"] : []), ...(detail.good.some((row) => row[3].length) ? ["use"] : []), "label"];
     const words = header.length - 1;
+    const systems = chosenSystems();
+    const line = (code, name) => (code === null || code === undefined ? null : make("div", {}, (name ? `${name}: ` : "") + data.reasons[code]));
     const rows = detail.good.map(([k, found, causes, uses]) => {
-      const lines = (names, said) => said.map((code, j) => (code === null ? null : make("div", {}, (names ? `${names[j]}: ` : "") + data.reasons[code]))).filter(Boolean);
       const cells = [nameDocument(detail.documents[k])];
-      if (others.length) cells.push(lines(null, causes));
-      if (header.includes("use")) cells.push(lines(data.systems, uses));
-      const places = found.map((iteration) => (iteration === null ? [badge("missed", "bad")] : String(iteration)));
+      if (others.length) cells.push(systems.map((system) => line(causes[system - 1])).filter(Boolean));
+      if (header.includes("use")) cells.push(systems.map((system) => line(uses[system], data.systems[system])).filter(Boolean));
+      const places = systems.map((system) => (found[system] === null ? [badge("missed", "bad")] : String(found[system])));
       return [...cells, String(detail.documents[k][1]), ...places];
     });
-    return drawGrid("Good documents, and the iteration that found them", [...header, ...data.systems], words, rows);
+    return drawGrid("Good documents, and the iteration that found them", [...header, ...systems.map((system) => data.systems[system])], words, rows);
   }
 
   function open(query, focus) {
@@ -209,12 +215,15 @@
     const parts = [title];
     if (data.texts && data.texts[query]) parts.push(make("p", { class: "hint" }, `Query ${data.queries[query]}`));
     if (data.groups && data.members[query].length) parts.push(make("p", { class: "hint" }, `Group: ${data.members[query].map((k) => data.groups[k]).join(", ")}`));
-    if (detail) parts.push(...detail.said.filter(Boolean).map((said) => make("p", {}, said)));
-    const rows = data.measures.map((measure, m) => [arrow(measure), ...data.systems.map((_, s) => show(data.values[m][s][query]) + (s ? ` (${showChange(data.differences[m][s - 1][query])})` : ""))]);
-    parts.push(drawGrid(others.length ? `Values, and their differences from ${base}` : "Values", ["measure", ...data.systems], 1, rows));
+    const systems = chosenSystems();
+    const names = systems.map((system) => data.systems[system]);
+    if (names.length < data.systems.length) parts.push(make("p", { class: "hint" }, `Shown: ${names.join(" and ")}. Choose another system above the list.`));
+    if (detail) parts.push(...systems.map((system) => detail.said[system - 1]).filter(Boolean).map((said) => make("p", {}, said)));
+    const rows = data.measures.map((measure, m) => [arrow(measure), ...systems.map((s) => show(data.values[m][s][query]) + (s ? ` (${showChange(data.differences[m][s - 1][query])})` : ""))]);
+    parts.push(drawGrid(others.length ? `Values, and their differences from ${base}` : "Values", ["measure", ...names], 1, rows));
     if (detail && detail.good.length) parts.push(drawGood(detail));
     if (!detail) parts.push(make("p", { class: "hint" }, `Counts only: results are listed for ${count(Object.keys(data.details).length, "query", "queries")}. Make the report with a larger --details.`));
-    parts.push(make("div", { class: "systems" }, ...data.systems.map((_, system) => drawSearches(system, query, detail))));
+    parts.push(make("div", { class: "systems" }, ...systems.map((system) => drawSearches(system, query, detail))));
     const back = make("button", { type: "button" }, "Back to the list");
     back.addEventListener("click", () => (at("list").querySelector(`[data-query="${query}"]`) || at("search")).focus());
     at("query").replaceChildren(...parts, back);

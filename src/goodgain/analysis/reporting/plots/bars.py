@@ -65,22 +65,33 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     rows = plot_data.prepare_new_good(frame, system)
     ax, own = canvas.open_ax(ax)
     iterations = rows.get_column("iteration").to_numpy()
-    bars = ax.bar(iterations, rows.get_column("new_good").to_numpy(), width=0.8, color=KINDS["new_good"].colour)
+    heights = rows.get_column("new_good").to_numpy()
+    bars = ax.bar(iterations, heights, width=0.8, color=KINDS["new_good"].colour)
     _label_iterations(ax, 1, rows.height)
     name = system or nw.from_native(frame, eager_only=True)["system"][0]
     canvas.add_title(ax, f"New good documents of {name} in each search")
     ax.set_ylabel("new good documents, mean")
+
     right = ax.twinx()
     canvas.take_ink(right)
-    look: dict[str, Any] = {"color": canvas.find_ink(ax), "marker": "s", "linewidth": 1.6, "markersize": 4.5}
-    look |= {"markeredgecolor": "white", "markeredgewidth": 0.5, "linestyle": (0, (5, 1.5))}
-    look["path_effects"] = [withStroke(linewidth=3.6, foreground="white")]  # visible on bars, also in grey
+    look: dict[str, Any] = {
+        "color": canvas.find_ink(ax),
+        "linewidth": 1.6,
+        "linestyle": (0, (5, 1.5)),
+        "marker": "s",
+        "markersize": 4.5,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.5,
+        "path_effects": [withStroke(linewidth=3.6, foreground="white")],  # visible on bars, also in grey
+    }
     right.plot(iterations, rows.get_column("share").cast(pl.Float64).to_numpy(), **look)
     right.set_ylim(0, 1.05)
     right.set_ylabel(canvas.break_lines(canvas.spell_measure("nCG"), 34))
     right.spines["top"].set_visible(False)
-    entries = [Entry(bars[0], "new in this iteration (left)"), Entry(Line2D([], [], **look), "found so far (right)")]
-    canvas.add_legend(ax, entries, own=own)
+
+    entry_of_bars = Entry(bars[0], "new in this iteration (left)")
+    entry_of_line = Entry(Line2D([], [], **look), "found so far (right)")
+    canvas.add_legend(ax, [entry_of_bars, entry_of_line], own=own)
     return ax
 
 
@@ -110,6 +121,7 @@ def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> 
     rows = plot_data.prepare_what_came_back(ledger)
     ax, own = canvas.open_ax(ax)
     iterations = rows.get_column("iteration").to_numpy()
+
     below = pl.zeros(rows.height, eager=True)
     entries = []
     for name, kind in KINDS.items():
@@ -119,8 +131,10 @@ def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> 
         entries.append(Entry(Patch(**look), kind.label))
         below = below + heights
     entries += _mark_empty_searches(ax, rows.with_columns(top=below))
+
     _label_iterations(ax, 1, max(rows.height, 1))
-    canvas.add_title(ax, f"What each search{' of ' * bool(system)}{system} returned")
+    of_system = f" of {system}" if system else ""
+    canvas.add_title(ax, f"What each search{of_system} returned")
     ax.set_ylabel("results, all queries")
     canvas.count_on(ax.yaxis)
     canvas.add_legend(ax, entries, own=own)
@@ -133,6 +147,7 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
     ax.set_ylim(0, 1.14 * float(highest))
     if marked.is_empty():
         return []
+
     look: dict[str, Any] = {"color": canvas.find_ink(ax), "marker": "x", "markersize": 5, "linestyle": "none"}
     heights = marked.get_column("top").to_numpy() + 0.035 * highest
     ax.plot(marked.get_column("iteration").to_numpy(), heights, **look)
@@ -166,23 +181,24 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     """
     rows = plot_data.prepare_iterations_used(ledger, qrels)
     ax, own = canvas.open_ax(ax)
-    entries = []
     edges = np.arange(rows.height + 1) - 0.5
     # where both lines are equal, the dashes are above the broad line
-    ended = {"color": canvas.find_ink(ax), "linewidth": 1.2, "linestyle": (0, (4, 1.5)), "zorder": 1.2}
-    found_good = {"color": KINDS["new_good"].colour, "linewidth": 2.6, "zorder": 1.1}
-    lines: list[tuple[str, str, dict[str, Any]]] = [
-        ("last", "last search", ended),
-        ("last_good", "last new good document", found_good),
+    ended: dict[str, Any] = {"color": canvas.find_ink(ax), "linewidth": 1.2, "linestyle": (0, (4, 1.5)), "zorder": 1.2}
+    found_good: dict[str, Any] = {"color": KINDS["new_good"].colour, "linewidth": 2.6, "zorder": 1.1}
+    ax.stairs(rows.get_column("last").to_numpy(), edges, **ended)
+    ax.stairs(rows.get_column("last_good").to_numpy(), edges, **found_good)
+    entries = [
+        Entry(Line2D([], [], **ended), "last search"),
+        Entry(Line2D([], [], **found_good), "last new good document"),
     ]
-    for name, label, look in lines:
-        ax.stairs(rows.get_column(name).to_numpy(), edges, **look)
-        entries.append(Entry(Line2D([], [], **look), label))
+
     _label_iterations(ax, 0, rows.height - 1)
-    nothing, never = (rows.item(0, name) > 0 for name in ("last_good", "last"))
-    if nothing:
-        ax.set_xlabel(f"iteration (0: {'no search, or ' * never}nothing good was found)")
-    canvas.add_title(ax, f"When the queries{' of ' * bool(system)}{system} ended, and last found something good")
+    never_searched, found_nothing = rows.item(0, "last") > 0, rows.item(0, "last_good") > 0
+    if found_nothing:
+        no_search = "no search, or " if never_searched else ""
+        ax.set_xlabel(f"iteration (0: {no_search}nothing good was found)")
+    of_system = f" of {system}" if system else ""
+    canvas.add_title(ax, f"When the queries{of_system} ended, and last found something good")
     ax.set_ylabel("queries")
     canvas.count_on(ax.yaxis)
     canvas.add_legend(ax, entries, own=own)
@@ -211,29 +227,41 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     ax, own = canvas.open_ax(ax)
     places = [4 * (k // 3) + k % 3 for k in range(rows.height)]  # a gap after the three bars of a system
     is_narrow = rows.height > _MOST_NUMBERS
-    good, other = (rows.get_column(name).fill_null(0).to_numpy() for name in ("good", "other"))
-    edge: dict[str, Any] = {"edgecolor": "#555555", "linewidth": 0.4}
-    looks: dict[str, dict[str, Any]] = {
-        "good": edge | {"facecolor": KINDS["new_good"].colour, "edgecolor": "#333333"},
-        "other or unjudged": edge | {"facecolor": KINDS["new_other"].colour, "hatch": "////"},
+
+    good = rows.get_column("good").fill_null(0).to_numpy()
+    other = rows.get_column("other").fill_null(0).to_numpy()
+    look_of_good: dict[str, Any] = {"facecolor": KINDS["new_good"].colour, "edgecolor": "#333333", "linewidth": 0.4}
+    look_of_other: dict[str, Any] = {
+        "facecolor": KINDS["new_other"].colour,
+        "edgecolor": "#555555",
+        "linewidth": 0.4,
+        "hatch": "////",
     }
-    for heights, below, look in zip((good, other), (0 * good, good), looks.values(), strict=True):
-        ax.bar(places, heights, bottom=below, width=0.8, **look)
-    shares, known = rows.get_column("share"), rows.get_column("good").is_not_null()
-    for place, top, share, is_known in zip(places, good + other, shares, known, strict=True):
-        said = "?" if not is_known else "" if share is None else f"{share:.0%}"
-        ax.annotate(said, (place, top), (0, 3), color=canvas.find_ink(ax), **_ABOVE)
+    ax.bar(places, good, bottom=0 * good, width=0.8, **look_of_good)
+    ax.bar(places, other, bottom=good, width=0.8, **look_of_other)
+    for place, top, row in zip(places, good + other, rows.iter_rows(named=True), strict=True):
+        ax.annotate(_write_share(row), (place, top), (0, 3), color=canvas.find_ink(ax), **_ABOVE)
     ax.margins(y=0.12)
+
     ax.set_xticks(places, rows.get_column("stage").to_list(), rotation=90 if is_narrow else 0, fontsize="small")
     names = ax.secondary_xaxis(-0.28 if is_narrow else -0.1)
     systems = rows.get_column("system").unique(maintain_order=True)
-    names.set_xticks([4 * k + 1 for k in range(len(systems))], [canvas.break_lines(name, 18) for name in systems])
+    middles = [4 * k + 1 for k in range(len(systems))]
+    names.set_xticks(middles, [canvas.break_lines(name, 18) for name in systems])
     names.tick_params(length=0, labelcolor=canvas.find_ink(ax))
     names.spines["bottom"].set_visible(False)
     ax.set_ylabel("documents a query, mean")
-    canvas.add_title(ax, "Documents returned, opened and cited")
-    canvas.add_legend(ax, [Entry(Patch(**look), label) for label, look in looks.items()], own=own)
+    canvas.add_title(ax, "Documents returned, opened and cited", "Above each bar: the share of good documents")
+    entries = [Entry(Patch(**look_of_good), "good"), Entry(Patch(**look_of_other), "other or unjudged")]
+    canvas.add_legend(ax, entries, own=own)
     return ax
+
+
+def _write_share(row: Mapping[str, Any]) -> str:
+    """Return the share of good documents of a stage: `?` if the logs do not record the stage, nothing if it has no documents."""
+    if row["good"] is None:
+        return "?"
+    return "" if row["share"] is None else f"{row['share']:.0%}"
 
 
 def _label_iterations(ax: Axes, first: int, last: int) -> None:
@@ -280,35 +308,49 @@ def per_query(
     ax, own = canvas.open_ax(ax, height=find_height(comparison))
     questions = {} if queries is None else read_questions(queries)
     rows = plot_data.prepare_per_query(comparison, pair["measure"], system=pair["system"], against=pair["against"])
-    numbered = rows.with_columns(place=pl.int_range(1, pl.len() + 1))
-    entries, counted = [], []
-    for outcome, (colour, hatch) in _OUTCOMES.items():
-        of = numbered.filter(pl.col("outcome").eq_missing(pl.lit(outcome, pl.String)))
-        if of.is_empty():
-            continue
-        look: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "#333333", "linewidth": 0.3}
-        ax.barh(of.get_column("place").to_numpy(), of.get_column("difference").to_numpy(), height=0.8, **look)
-        entries.append(Entry(Patch(**look), outcome or "queries"))
-        counted.append(f"{outcome or 'queries'} {of.height:,}")
+
+    entries, counts = _draw_differences(ax, rows)
     ax.axvline(0, color=canvas.find_ink(ax), linewidth=0.8)
     if pair["difference"] is not None:
-        line: dict[str, Any] = {"color": canvas.find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
-        band: dict[str, Any] = {"color": canvas.GREY, "alpha": 0.25, "linewidth": 0}
-        ax.axvline(pair["difference"], **line)
-        entries.append(Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1]))
-        if pair["low"] is not None:
-            ax.axvspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
-            entries.append(Entry(Patch(**band), canvas.name_interval(pair["level"])))
-        counted.append(f"mean {pair['difference']:+.3g}")
+        entries += _draw_mean(ax, pair)
+        counts.append(f"mean {pair['difference']:+.3g}")
     if (rows.get_column("difference") == 0).all():
         ax.set_xlim(-1, 1)  # matplotlib has no scale for values that are all 0
     ax.set_xlabel(canvas.break_lines(canvas.spell_measure(pair["measure"]), _WIDTH))
     ax.grid(visible=False, axis="y")
     ax.grid(visible=True, axis="x", color=canvas.GRID, linewidth=0.6)
-    canvas.add_title(ax, f"{pair['system']} minus {pair['against']} in each query", ", ".join(counted))
+    canvas.add_title(ax, f"{pair['system']} minus {pair['against']} in each query", ", ".join(counts))
     _label_queries(ax, [_shorten(query_id, questions) for query_id in rows.get_column("query_id")])
     canvas.add_legend(ax, entries, own=own)
     return ax
+
+
+def _draw_differences(ax: Axes, rows: pl.DataFrame) -> tuple[list[Entry], list[str]]:
+    """Draw a bar for each query. Return entries of the legend, and texts such as `better 3`."""
+    numbered = rows.with_columns(place=pl.int_range(1, pl.len() + 1))
+    entries, counts = [], []
+    for outcome, (colour, hatch) in _OUTCOMES.items():
+        queries = numbered.filter(pl.col("outcome").eq_missing(pl.lit(outcome, pl.String)))
+        if queries.is_empty():
+            continue
+        look: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "#333333", "linewidth": 0.3}
+        places, differences = queries.get_column("place"), queries.get_column("difference")
+        ax.barh(places.to_numpy(), differences.to_numpy(), height=0.8, **look)
+        label = outcome or "queries"
+        entries.append(Entry(Patch(**look), label))
+        counts.append(f"{label} {queries.height:,}")
+    return entries, counts
+
+
+def _draw_mean(ax: Axes, pair: Mapping[str, Any]) -> list[Entry]:
+    line: dict[str, Any] = {"color": canvas.find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
+    ax.axvline(pair["difference"], **line)
+    entries = [Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1])]
+    if pair["low"] is not None:
+        band: dict[str, Any] = {"color": canvas.GREY, "alpha": 0.25, "linewidth": 0}
+        ax.axvspan(pair["low"], pair["high"], zorder=0.9, **band)  # behind the bars
+        entries.append(Entry(Patch(**band), canvas.name_interval(pair["level"])))
+    return entries
 
 
 def find_height(comparison: Comparison) -> float:
@@ -328,7 +370,9 @@ def _label_queries(ax: Axes, names: list[str]) -> None:
     number = len(names)
     ax.set_ylim(max(number, 1) + 0.6, 0.4)  # the largest difference is at the top
     room = ax.get_window_extent().height / ax.figure.dpi / _ROW
-    if number <= (_MOST_NAMED if isinstance(ax.figure, Picture) else room):  # `find_height` made room for them
+    if isinstance(ax.figure, Picture):
+        room = _MOST_NAMED  # `find_height` made room for them
+    if number <= room:
         ax.set_yticks(range(1, number + 1), [canvas.escape_text(name) for name in names], fontsize=_SMALL)
         ax.set_ylabel("query")
     else:

@@ -37,6 +37,8 @@ _COLOURS = (BLUE, VERMILLION, SKY, "#CC79A7")
 _MARKERS = "osD^vPX*<>hp"
 _MARKED_LINE = {"linewidth": 1.8, "markersize": 4.5, "markeredgecolor": "white", "markeredgewidth": 0.5}
 _LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+#: The line of a system without a colour of its own, behind the others.
+GREY_LINE: dict[str, Any] = {"color": GREY, "linewidth": 0.8, "alpha": 0.45, "zorder": 1.5}
 #: Width and height of a figure in inches: small enough to read its text on a phone.
 _SIZE = (5.2, 3.4)
 #: Numbers of columns for a legend; the first one that fits is used.
@@ -80,13 +82,13 @@ def style_of(number: int) -> dict[str, Any]:
 
 def open_ax(ax: Axes | None, *, height: float = _SIZE[1]) -> tuple[Axes, bool]:
     """Return two things: the axes to draw on, with a light grid, and whether they are on a new figure."""
-    own = ax is None
+    is_new = ax is None
     ax = ax or Picture(height).add_subplot()
     ax.spines[["top", "right"]].set_visible(False)
     ax.grid(visible=True, axis="y", color=GRID, linewidth=0.6)
     ax.set_axisbelow(True)
     take_ink(ax)
-    return ax, own
+    return ax, is_new
 
 
 def take_ink(ax: Axes) -> None:
@@ -108,18 +110,23 @@ def add_legend(ax: Axes, entries: Sequence[Entry], *, own: bool) -> None:
     if not entries:
         return
     if not own:
-        legend = _make_legend(ax.legend, entries, loc="upper left")
-        gap = 12 * ax.figure.dpi / 72  # above and below the legend
-        share = (legend.get_window_extent().height + gap) / ax.get_window_extent().height
-        if len(entries) > _MOST_INSIDE or share > 0.5:
-            _make_legend(ax.legend, entries, loc="upper left", bbox_to_anchor=(1.02, 1))
-            return
-        for one in ax.figure.axes:
-            if one.get_position().bounds == ax.get_position().bounds:  # also the second axis of `new_good`
-                bottom, top = one.get_ylim()
-                one.set_ylim(top=top + (top - bottom) * share / (1 - share))
+        _add_legend_inside(ax, entries)
         return
     add_legend_below(figure, entries)
+
+
+def _add_legend_inside(ax: Axes, entries: Sequence[Entry]) -> None:
+    """Add a legend inside axes, with room above the plot. A large legend goes beside the axes."""
+    legend = _make_legend(ax.legend, entries, loc="upper left")
+    gap = 12 * ax.figure.dpi / 72  # above and below the legend
+    share = (legend.get_window_extent().height + gap) / ax.get_window_extent().height
+    if len(entries) > _MOST_INSIDE or share > 0.5:
+        _make_legend(ax.legend, entries, loc="upper left", bbox_to_anchor=(1.02, 1))
+        return
+    for axes in ax.figure.axes:
+        if axes.get_position().bounds == ax.get_position().bounds:  # also the second axis of `new_good`
+            bottom, top = axes.get_ylim()
+            axes.set_ylim(top=top + (top - bottom) * share / (1 - share))
 
 
 def add_legend_below(figure: Figure, entries: Sequence[Entry]) -> None:
@@ -198,6 +205,7 @@ def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
     names = [break_lines(name, _NAME) or " " for name, *_ in ends]
     heights = np.array([name.count("\n") + 1 for name in names])
     values = np.array([y for *_, y in ends])
+
     line = 1.25 * FontProperties(size="small").get_size_in_points()
     # in lines; the layout takes a part of the height
     room = 0.7 * ax.get_window_extent().height / ax.figure.dpi * 72 / line
@@ -206,21 +214,32 @@ def name_ends(ax: Axes, ends: Sequence[tuple[str, str, float, float]]) -> bool:
     bottom, top = ax.get_ylim()
     if not np.isfinite(values).all():
         return False
+
     places = _spread((values - bottom) / (top - bottom) * room, heights, room) / room
     for name, place, (_, colour, x, y) in zip(names, places, ends, strict=True):
         # "patchA": matplotlib would clip the line at the box of the text, which takes a tenth of the time of a picture
-        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.9, "relpos": (0, 0.5), "shrinkA": 2, "shrinkB": 3}
-        leader |= {"patchA": None}
+        leader = {
+            "arrowstyle": "-",
+            "color": colour,
+            "linewidth": 0.9,
+            "relpos": (0, 0.5),
+            "shrinkA": 2,
+            "shrinkB": 3,
+            "patchA": None,
+        }
         look: dict[str, Any] = {"textcoords": "axes fraction", "va": "center", "fontsize": "small"}
         ax.annotate(name, (x, y), (1.05, place), color=find_ink(ax), arrowprops=leader, annotation_clip=False, **look)
     return True
 
 
 def _spread(wanted: NDArray[np.float64], heights: NDArray[np.int64], room: float) -> NDArray[np.float64]:
+    """Return places near the wanted ones at which names of these heights do not overlap."""
     order = np.argsort(wanted, kind="stable")
     stacked = np.cumsum(heights[order]) - heights[order] / 2
     free = wanted[order] - stacked  # places do not overlap if this never falls
-    upwards, downwards = np.maximum.accumulate(free), np.minimum.accumulate(free[::-1])[::-1]
+    upwards = np.maximum.accumulate(free)
+    downwards = np.minimum.accumulate(free[::-1])[::-1]
+
     places = np.empty_like(wanted)
     places[order] = stacked + ((upwards + downwards) / 2).clip(0, room - heights.sum())
     return places

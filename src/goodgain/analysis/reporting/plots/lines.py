@@ -1,6 +1,6 @@
 """Draws lines: a measure over iterations or over what was spent, and precision over recall."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,15 +17,26 @@ from goodgain.analysis.reporting.plots import canvas, plot_data
 from goodgain.analysis.reporting.plots.canvas import Entry
 from goodgain.analysis.reporting.spends import format_amount
 from goodgain.errors import count_of
+from goodgain.measures.names import find_direction, parse_measure
 from goodgain.options import ALPHA
 
 #: The largest number of systems with bands by default: more bands would cover each other.
 _MOST_BANDS = 5
 _FAINT = 0.35
+#: With more systems, only some have colours and names by default: colours would repeat.
+_MOST_COLOURED = 8
+#: How many systems have them then.
+_HIGHLIGHTED = 4
 
 
 def curve(
-    frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = ALPHA, ax: Axes | None = None
+    frame: Any,
+    measure: str | None = None,
+    *,
+    highlight: Collection[str] | None = None,
+    bands: bool | None = None,
+    alpha: float = ALPHA,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw a measure over iterations: a line per system, with the bootstrap interval of the mean as a band.
 
@@ -36,6 +47,8 @@ def curve(
     Args:
         frame: what `gg.curve` returns.
         measure: a measure of the frame; not needed if there is only one.
+        highlight: the systems with colours and names; the others are thin grey lines. None colours all of up to eight systems,
+            else the first and the three with the best last values.
         bands: whether to draw the intervals; None draws them for up to five systems.
         alpha: the `alpha` that was given to `gg.curve`, to name the interval in the legend.
         ax: the axes to draw on; None makes a figure.
@@ -55,7 +68,7 @@ def curve(
     ax, own = canvas.open_ax(ax)
     points = plot_data.choose_points(frame, measure)
     rows = plot_data.prepare_curve(points)
-    lines, shown = _draw_systems(ax, points, rows, bands, alpha)
+    lines, shown = _draw_systems(ax, points, rows, highlight, bands, alpha)
     entries = [*lines, *shown]
     if rows.get_column("few").any():
         faint = Line2D([], [], color=canvas.GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
@@ -88,35 +101,67 @@ class _Band(NamedTuple):
 
 
 def _draw_systems(
-    ax: Axes, points: pl.DataFrame, rows: pl.DataFrame, bands: bool | None, alpha: float
+    ax: Axes,
+    points: pl.DataFrame,
+    rows: pl.DataFrame,
+    highlight: Collection[str] | None,
+    bands: bool | None,
+    alpha: float,
 ) -> tuple[list[Entry], list[Entry]]:
-    """Draw lines and bands. Return the legend entries of lines (none if names stand beside the lines) and of bands."""
-    systems = rows.partition_by("system", maintain_order=True)
+    """Draw lines and bands. Return the legend entries of lines (those without a name beside them) and of bands."""
+    rows_of = {part.item(0, "system"): part for part in rows.partition_by("system", maintain_order=True)}
+    measure, queries = points.select("measure", "queries").row(0)
+    highlighted = _choose_highlighted(rows_of, measure)
+    if highlight is not None:
+        highlighted = [system for system in highlight if system in rows_of]
     bands_of_data = (  # the faint band goes behind
         _Band("least", "most", "lowest to highest mean of a single run", 0.9, 11),
         _Band("low", "high", canvas.name_interval(1 - alpha), 0.0, 5),
     )
-    wanted = len(systems) <= _MOST_BANDS if bands is None else bands
+    wanted = len(rows_of) <= _MOST_BANDS if bands is None else bands
     shown = [band for band in bands_of_data if wanted and band.low in rows.columns and rows[band.low].count()]
-    entries, ends = [], []
-    for number, of in enumerate(systems):
+
+    grey = [part for system, part in rows_of.items() if system not in highlighted]
+    for part in grey:
+        ax.plot(*_take_numbers(part, part.columns[1], "mean"), **canvas.GREY_LINE)
+    lines, ends = [], []
+    for number, system in enumerate(highlighted):
+        part = rows_of[system]
         style = canvas.style_of(number)
         for band in shown:
-            _draw_band(ax, of, style, band)
-        _draw_line(ax, of, style)
-        name = of.get_column("system")[0]
-        entries.append(Entry(Line2D([], [], **style), name))
-        last = (float(numbers[-1]) for numbers in _take_numbers(of, of.columns[1], "mean"))
-        ends.append((name, style["color"], *last))
+            _draw_band(ax, part, style, band)
+        _draw_line(ax, part, style)
+        lines.append(Entry(Line2D([], [], **style), system))
+        x, mean = _take_numbers(part, part.columns[1], "mean")
+        ends.append((system, style["color"], float(x[-1]), float(mean[-1])))
+
     lowest: Any = rows.select(pl.min_horizontal(cs.by_name("mean", "low", "least", require_all=False).min())).item()
     if lowest is not None and lowest >= 0:
         ax.set_ylim(bottom=0)
-    name, queries = points.select("measure", "queries").row(0)
-    ax.set_ylabel(
-        canvas.break_lines(f"{canvas.spell_measure(name)}, mean over {count_of(queries, 'query', 'queries')}", 34)
-    )
-    entries = [] if canvas.name_ends(ax, ends) else entries
-    return entries, [Entry(Patch(**band.paint(canvas.GREY, 0.3)), band.label) for band in shown]
+    label = f"{canvas.spell_measure(measure)}, mean over {count_of(queries, 'query', 'queries')}"
+    ax.set_ylabel(canvas.break_lines(label, 34))
+
+    entries = [] if canvas.name_ends(ax, ends) else lines
+    bands_in_legend = [Entry(Patch(**band.paint(canvas.GREY, 0.3)), band.label) for band in shown]
+    return [*entries, *_explain_grey(len(grey))], bands_in_legend
+
+
+def _choose_highlighted(rows_of: Mapping[str, pl.DataFrame], measure: str) -> list[str]:
+    """Choose the systems with colours: all, or of more than eight the first and those with the best last values."""
+    systems = [*rows_of]
+    if len(systems) <= _MOST_COLOURED:
+        return systems
+    sign = 1 if find_direction(parse_measure(measure, complete=False)) == "down" else -1
+    last_of = {system: rows_of[system].get_column("mean")[-1] for system in systems[1:]}
+    known = [system for system, value in last_of.items() if value is not None]
+    best = sorted(known, key=lambda system: sign * last_of[system])
+    return [systems[0], *best[: _HIGHLIGHTED - 1]]
+
+
+def _explain_grey(systems: int) -> list[Entry]:
+    if not systems:
+        return []
+    return [Entry(Line2D([], [], **canvas.GREY_LINE), count_of(systems, "other system"))]
 
 
 def _take_numbers(rows: pl.DataFrame, *names: str) -> list[NDArray[np.float64]]:
@@ -149,7 +194,13 @@ def _draw_line(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any]) -> None:
 
 
 def against_spend(
-    frame: Any, measure: str | None = None, *, bands: bool | None = None, alpha: float = ALPHA, ax: Axes | None = None
+    frame: Any,
+    measure: str | None = None,
+    *,
+    highlight: Collection[str] | None = None,
+    bands: bool | None = None,
+    alpha: float = ALPHA,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw a measure over the amount spent: a line per system, with the bootstrap interval of the mean as a band.
 
@@ -159,6 +210,8 @@ def against_spend(
     Args:
         frame: what `gg.curve(..., over=...)` returns.
         measure: a measure of the frame; not needed if there is only one.
+        highlight: the systems with colours and names; the others are thin grey lines. None colours all of up to eight systems,
+            else the first and the three with the best last values.
         bands: whether to draw the intervals; None draws them for up to five systems.
         alpha: the `alpha` that was given to `gg.curve`, to name the interval in the legend.
         ax: the axes to draw on; None makes a figure.
@@ -178,7 +231,7 @@ def against_spend(
     ax, own = canvas.open_ax(ax)
     points = plot_data.choose_points(frame, measure, spend=True)
     rows = plot_data.prepare_against_spend(points)
-    entries, shown = _draw_systems(ax, points, rows, bands, alpha)
+    entries, shown = _draw_systems(ax, points, rows, highlight, bands, alpha)
     if rows.get_column("enough").any():
         entries.append(
             Entry(Line2D([], [], color=canvas.GREY, marker="o", linestyle=""), "95 % of the last value is there")
@@ -193,11 +246,13 @@ def against_spend(
     return ax
 
 
-def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
+def precision_recall(frame: Any, *, highlight: Collection[str] | None = None, ax: Axes | None = None) -> Axes:
     """Draw interpolated precision over recall: a line per system, or a thin line per query if the frame has query ids.
 
     Args:
         frame: what `gg.pr_curve` returns. To see queries and means, draw the frames with and without `per_query=True` on one `ax`.
+        highlight: the systems with colours and names; the others are thin grey lines. None colours all of up to eight systems,
+            else the first four.
         ax: the axes to draw on; None makes a figure.
 
     Returns:
@@ -213,21 +268,39 @@ def precision_recall(frame: Any, *, ax: Axes | None = None) -> Axes:
     """
     rows = plot_data.prepare_precision_recall(frame)
     ax, own = canvas.open_ax(ax)
+    rows_of = {part.item(0, "system"): part for part in rows.partition_by("system", maintain_order=True)}
+    systems = [*rows_of]
+    if highlight is not None:
+        highlighted = [system for system in highlight if system in rows_of]
+    else:
+        highlighted = systems if len(systems) <= _MOST_COLOURED else systems[:_HIGHLIGHTED]
+    of_queries = rows.get_column("query_id").null_count() == 0
+
+    grey = [system for system in systems if system not in highlighted]
+    for system in grey:
+        _draw_recalls(ax, rows_of[system], canvas.GREY_LINE)
     entries, ends = [], []
-    for number, system in enumerate(rows.partition_by("system", maintain_order=True)):
+    for number, system in enumerate(highlighted):
         style = canvas.style_of(number)
-        of_queries = system.get_column("query_id").null_count() == 0
-        for line in system.partition_by("query_id", maintain_order=True):
-            look = {"color": style["color"], "linewidth": 0.7, "alpha": 0.5} if of_queries else style
-            ax.plot(line.get_column("recall").to_numpy(), line.get_column("precision").to_numpy(), **look)
-        look = look | {"alpha": 1.0}
-        label = system.get_column("system")[0]
-        entries.append(Entry(Line2D([], [], **look), f"{label}, each query" if of_queries else label))
-        ends.append((label, style["color"], 1.0, line.get_column("precision")[-1]))
+        look, label = style, system
+        if of_queries:
+            look = {"color": style["color"], "linewidth": 0.7, "alpha": 0.5}
+            label = f"{system}, each query"
+        _draw_recalls(ax, rows_of[system], look)
+        entries.append(Entry(Line2D([], [], **(look | {"alpha": 1.0})), label))
+        ends.append((system, style["color"], 1.0, rows_of[system].get_column("precision")[-1]))
+
     ax.set_xlabel("recall")
     ax.set_ylabel("interpolated precision ↑")
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(0, 1.05)
     canvas.add_title(ax, "Precision at each level of recall")
-    canvas.add_legend(ax, [] if not of_queries and canvas.name_ends(ax, ends) else entries, own=own)
+    if not of_queries and canvas.name_ends(ax, ends):
+        entries = []
+    canvas.add_legend(ax, [*entries, *_explain_grey(len(grey))], own=own)
     return ax
+
+
+def _draw_recalls(ax: Axes, rows: pl.DataFrame, look: Mapping[str, Any]) -> None:
+    for line in rows.partition_by("query_id", maintain_order=True):
+        ax.plot(line.get_column("recall").to_numpy(), line.get_column("precision").to_numpy(), **look)

@@ -63,13 +63,14 @@ def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None 
 
     pairs = comparison.pairs.rows(named=True)
     figure, axes = _open_figure(len(pairs), find_height(comparison))
-    of_measures: dict[str, list[Axes]] = {}
+    axes_of_measure: dict[str, list[Axes]] = {}
     for ax, pair in zip(axes, pairs, strict=False):
-        one, other = pair["system"], pair["against"]
-        plots.per_query(comparison, pair["measure"], system=one, against=other, queries=questions or None, ax=ax)
-        of_measures.setdefault(pair["measure"], []).append(ax)
-    for compared in of_measures.values():
-        share_scales(compared, "x")
+        measure, system, against = pair["measure"], pair["system"], pair["against"]
+        plots.per_query(comparison, measure, system=system, against=against, queries=questions or None, ax=ax)
+        axes_of_measure.setdefault(measure, []).append(ax)
+    for axes_to_share in axes_of_measure.values():
+        share_scales(axes_to_share, "x")
+
     shared = figure.shared or {}
     order = [*filter(shared.get, DIFFERENCE_LABELS), *shared]
     figure.shared = {label: shared[label] for label in order}
@@ -157,13 +158,13 @@ def show_ledger(ledger: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
     """
     if not isinstance(ledger, pl.DataFrame) or not set(ledger.columns) >= _COUNTS:
         raise InputError("show_ledger: this is not a ledger; give the frame that gg.ledger returns")
-    bars = ledger.head(rows).select(**{name: kind.number for name, kind in KINDS.items()}).rows()
-    widest = max(map(sum, bars), default=0) or 1
-    key = (
-        f'<span style="border-left:12px solid {kind.colour};padding-left:4px">{kind.label}</span>'
-        for kind in KINDS.values()
-    )
-    return ShownFrame(ledger, " ".join(key), _build_table(ledger, rows, [_draw_bar(bar, widest) for bar in bars]))
+    counts = ledger.head(rows).select(**{name: kind.number for name, kind in KINDS.items()}).rows()
+    widest = max(map(sum, counts), default=0) or 1
+    bars = [_draw_bar(counts_of_row, widest) for counts_of_row in counts]
+    key = []
+    for kind in KINDS.values():
+        key.append(f'<span style="border-left:12px solid {kind.colour};padding-left:4px">{kind.label}</span>')
+    return ShownFrame(ledger, " ".join(key), _build_table(ledger, rows, bars))
 
 
 def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
@@ -187,11 +188,11 @@ def show_curve(curve: pl.DataFrame, *, rows: int = 100) -> ShownFrame:
     """
     if not isinstance(curve, pl.DataFrame) or not set(curve.columns) >= _CURVE or curve.is_empty():
         raise InputError("show_curve: this is not a curve; give the frame that gg.curve returns")
-    named = (curve.get_column(name).unique(maintain_order=True) for name in ("measure", "system"))
-    measures, systems = map(", ".join, named)
-    said = escape_html(f"{measures} of {systems}; the table below has the numbers")
+    measures = ", ".join(curve.get_column("measure").unique(maintain_order=True))
+    systems = ", ".join(curve.get_column("system").unique(maintain_order=True))
+    text = escape_html(f"{measures} of {systems}; the table below has the numbers")
     png = b64encode(draw_curves(curve)._repr_png_()).decode()
-    plot = f'<img src="data:image/png;base64,{png}" alt="{said}" style="max-width:100%;width:520px" />'
+    plot = f'<img src="data:image/png;base64,{png}" alt="{text}" style="max-width:100%;width:520px" />'
     return ShownFrame(curve, plot, _build_table(curve, rows))
 
 
@@ -203,18 +204,20 @@ def _build_table(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = No
         cells = [[Cell("", picture=bar), *row] for bar, row in zip(bars, cells, strict=True)]
         header = ["results", *header]
     more = frame.height - len(cells)
-    return Table("", header, 2, cells, notes=[f"and {more:,} more"] * bool(more))
+    notes = [f"and {more:,} more"] if more else []
+    return Table("", header, 2, cells, notes=notes)
 
 
 def _draw_bar(counts: Sequence[int], widest: int) -> str:
-    counted = list(zip(counts, KINDS.values(), strict=True))
-    said = "; ".join(f"{count:,} {kind.label}" for count, kind in counted)
-    parts, x = [], 0.0
-    for count, kind in counted:
+    labels, rectangles = [], []
+    x = 0.0
+    for count, kind in zip(counts, KINDS.values(), strict=True):
+        labels.append(f"{count:,} {kind.label}")
         width = _WIDTH * count / widest
-        parts.append(f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="{_HEIGHT - 2}" fill="{kind.colour}"/>')
+        rectangles.append(f'<rect x="{x:.1f}" y="1" width="{width:.1f}" height="{_HEIGHT - 2}" fill="{kind.colour}"/>')
         x += width
-    return f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{said}">{"".join(parts)}</svg>'
+    label = "; ".join(labels)
+    return f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{label}">{"".join(rectangles)}</svg>'
 
 
 def _format(value: Any) -> str:

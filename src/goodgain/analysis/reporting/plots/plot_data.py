@@ -72,9 +72,12 @@ def prepare_against_spend(frame: Any, measure: str | None = None) -> pl.DataFram
     """
     rows = choose_points(frame, measure, spend=True)
     names = rows.get_column("measure").unique()
-    rises = all(find_direction(one) == "up" for one in parse_measures([*names], complete=False))
-    reached = (pl.col("mean") >= ENOUGH * pl.col("mean").last() * (1 - RESIDUE)).fill_null(False) & rises
-    enough = (reached & (reached.cum_sum() == 1) & (pl.col("mean") > 0)).over("system")
+    rises = all(find_direction(named) == "up" for named in parse_measures([*names], complete=False))
+
+    enough_of_last = ENOUGH * pl.col("mean").last() * (1 - RESIDUE)
+    is_reached = (pl.col("mean") >= enough_of_last).fill_null(False) & rises
+    is_first = is_reached.cum_sum() == 1
+    enough = (is_reached & is_first & (pl.col("mean") > 0)).over("system")
     return rows.select("system", "spend", "mean", "low", "high", _LEAST_AND_MOST, enough=enough)
 
 
@@ -86,8 +89,10 @@ def prepare_new_good(frame: Any, system: str | None = None) -> pl.DataFrame:
     good, share = (_find_measure(measures, name) for name in ("NumGood", "nCG"))
     if good.removeprefix("NumGood") != share.removeprefix("nCG"):
         raise InputError(f"{good} and {share} have different thresholds: give both the same rel")
+
     means = rows.pivot("measure", on_columns=[good, share], index="iteration", values="mean").sort("iteration")
-    return means.select("iteration", new_good=pl.col(good) - pl.col(good).shift(fill_value=0.0), share=share)
+    found_before = pl.col(good).shift(fill_value=0.0)
+    return means.select("iteration", new_good=pl.col(good) - found_before, share=share)
 
 
 def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
@@ -96,12 +101,10 @@ def prepare_what_came_back(ledger: Any) -> pl.DataFrame:
     The column `searches` counts the queries that have the iteration, and `nothing` counts those without a result there.
     """
     rows = _read_frame(ledger, _COUNTS, "gg.ledger").filter("judged")
-    counted = rows.group_by("iteration").agg(
-        **{name: kind.number.sum() for name, kind in KINDS.items()},
-        searches=pl.len().cast(pl.Int64),
-        nothing=(pl.col("R") == 0).sum().cast(pl.Int64),
-    )
-    return counted.sort("iteration")
+    numbers = {name: kind.number.sum() for name, kind in KINDS.items()}
+    numbers["searches"] = pl.len().cast(pl.Int64)
+    numbers["nothing"] = (pl.col("R") == 0).sum().cast(pl.Int64)
+    return rows.group_by("iteration").agg(**numbers).sort("iteration")
 
 
 def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
@@ -116,11 +119,14 @@ def prepare_iterations_used(ledger: Any, qrels: Any = None) -> pl.DataFrame:
     if qrels is not None:
         judged = load_qrels(qrels).frame.select(pl.col("query_id").unique())
         queries = judged.join(queries, on="query_id", how="left").fill_null(0)
-    axis = pl.DataFrame({"iteration": range(int(queries.get_column("last").max() or 0) + 1)})  # type: ignore[arg-type]  # an Int64
+
+    last: Any = queries.get_column("last").max() or 0
+    iterations = pl.DataFrame({"iteration": range(last + 1)})
     for name in ("last", "last_good"):
-        counted = queries.group_by(iteration=pl.col(name).cast(pl.Int64)).agg(pl.len().cast(pl.Int64).alias(name))
-        axis = axis.join(counted, on="iteration", how="left", maintain_order="left")
-    return axis.fill_null(0)
+        ends = queries.select(iteration=pl.col(name).cast(pl.Int64))
+        numbers = ends.group_by("iteration").agg(pl.len().cast(pl.Int64).alias(name))
+        iterations = iterations.join(numbers, on="iteration", how="left", maintain_order="left")
+    return iterations.fill_null(0)
 
 
 def prepare_precision_recall(frame: Any) -> pl.DataFrame:
@@ -142,11 +148,14 @@ def prepare_per_query(
     values are better. Queries in which one of the two systems has no value are left out.
     """
     pair = choose_pair(comparison, measure, system=system, against=against)
-    names = comparison.systems.get_column("system").to_list()
-    value, other = comparison.matrices[pair["measure"]][[names.index(pair["system"]), names.index(pair["against"])]]
+    systems = comparison.systems.get_column("system").to_list()
+    values = comparison.matrices[pair["measure"]]  # a row per system, a column per query
+    value = values[systems.index(pair["system"])]
+    other = values[systems.index(pair["against"])]
     difference = subtract_without_residue(value, other)
     columns = {"query_id": comparison.query_ids, "value": value, "value_against": other, "difference": difference}
     rows = pl.DataFrame(columns).filter(pl.Series(np.isfinite(difference)))
+
     gain = pl.col("difference") * {"up": 1, "down": -1, None: None}[pair["better"]]
     names_of_signs = {1.0: "better", 0.0: "equal", -1.0: "worse"}
     outcome = gain.cast(pl.Float64).sign().replace_strict(names_of_signs, default=None, return_dtype=pl.String)
@@ -161,26 +170,29 @@ def choose_pair(
     if not isinstance(comparison, Comparison):
         raise InputError(f"{type(comparison).__name__} is not a comparison: give what gg.compare returns")
     pairs = comparison.pairs.filter(measure=_choose(comparison.pairs, "measure", measure))
-    for name, wanted in (("system", system), ("against", against)):
-        pairs = pairs if wanted is None else pairs.filter(pl.col(name) == str(wanted))
+    for column, name in (("system", system), ("against", against)):
+        if name is not None:
+            pairs = pairs.filter(pl.col(column) == str(name))
     if pairs.height == 1:
         return pairs.row(0, named=True)
-    there = comparison.pairs.select("system", "against").unique(maintain_order=True).rows()
-    listed = ", ".join(f"system={one!r}, against={other!r}" for one, other in there[:10])
-    raise InputError(f"{'no' if pairs.is_empty() else 'more than one'} pair matches; give one of: {listed}")
+
+    number = "no" if pairs.is_empty() else "more than one"
+    all_pairs = comparison.pairs.select("system", "against").unique(maintain_order=True)
+    examples = [f"system={first!r}, against={second!r}" for first, second in all_pairs.head(10).iter_rows()]
+    raise InputError(f"{number} pair matches; give one of: {', '.join(examples)}")
 
 
-def prepare_funnel(found: Funnel) -> pl.DataFrame:
+def prepare_funnel(funnel: Funnel) -> pl.DataFrame:
     """Return mean numbers of good and other documents, and the share of good ones, by system and stage. Null: unknown, or 0 / 0."""
-    stages = [
-        found.frame.select(
-            "system", stage=pl.lit(stage), good=f"good_{stage}", other=pl.col(stage) - pl.col(f"good_{stage}"),
-            share=pl.when(pl.col(stage) > 0).then(pl.col(f"good_{stage}") / pl.col(stage)),
+    tables = []
+    for stage in STAGES:
+        documents, good = pl.col(stage), pl.col(f"good_{stage}")
+        share = pl.when(documents > 0).then(good / documents)
+        tables.append(
+            funnel.frame.select("system", stage=pl.lit(stage), good=good, other=documents - good, share=share)
         )
-        for stage in STAGES
-    ]  # fmt: skip
-    order = pl.col("system").cast(pl.Enum(found.frame.get_column("system")))
-    return pl.concat(stages).sort(order, maintain_order=True)
+    order = pl.col("system").cast(pl.Enum(funnel.frame.get_column("system")))
+    return pl.concat(tables).sort(order, maintain_order=True)
 
 
 def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFrame:
@@ -195,18 +207,18 @@ def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFra
 
 
 def _choose(rows: pl.DataFrame, column: str, wanted: str | None) -> str:
-    there = [str(value) for value in rows.get_column(column).unique(maintain_order=True)]
-    if wanted is None and len(there) == 1:
-        return there[0]
-    if wanted is not None and str(wanted) in there:
+    values = [str(value) for value in rows.get_column(column).unique(maintain_order=True)]
+    if wanted is None and len(values) == 1:
+        return values[0]
+    if wanted is not None and str(wanted) in values:
         return str(wanted)
-    given = "is not given" if wanted is None else f"{str(wanted)!r} is not there"
-    raise InputError(f"{column}: {given}; the frame has {', '.join(map(repr, there)) or 'no rows'}")
+    fault = "is not given" if wanted is None else f"{str(wanted)!r} is not there"
+    raise InputError(f"{column}: {fault}; the frame has {', '.join(map(repr, values)) or 'no rows'}")
 
 
 def _find_measure(measures: list[str], name: str) -> str:
-    found = next((measure for measure in measures if measure == name or measure.startswith(f"{name}(")), None)
-    if found is None:
-        there = ", ".join(measures)
-        raise InputError(f"the frame lacks {name} (it has {there}): draw gg.curve(qrels, runs, 'NumGood nCG')")
-    return found
+    for measure in measures:
+        if measure == name or measure.startswith(f"{name}("):
+            return measure
+    present = ", ".join(measures)
+    raise InputError(f"the frame lacks {name} (it has {present}): draw gg.curve(qrels, runs, 'NumGood nCG')")
