@@ -42,8 +42,8 @@ _MOST_ITERATIONS = 1_000
 
 _POINT = {"system": pl.String, "measure": pl.String}
 _MEAN = {"mean": pl.Float64, "searching": pl.Int64, "queries": pl.Int64, "low": pl.Float64, "high": pl.Float64}
-_COLUMNS = _POINT | {"iteration": pl.Int64} | _MEAN | {"coverage": pl.Float64}
-_SPEND_COLUMNS = _POINT | {"over": pl.String, "spend": pl.Float64} | _MEAN
+_COLUMNS: Mapping[str, Any] = _POINT | {"iteration": pl.Int64} | _MEAN | {"coverage": pl.Float64}
+_SPEND_COLUMNS: Mapping[str, Any] = _POINT | {"over": pl.String, "spend": pl.Float64} | _MEAN
 #: The columns that a system of several runs adds.
 _RUN_COLUMNS = {"least": pl.Float64, "most": pl.Float64}
 #: A column only where the mean of a lower-is-better share has queries without results: their number.
@@ -114,10 +114,10 @@ def tabulate_curve(
     if over is None:
         last = upto or _find_last_iteration(counted)
         places_of_runs = _place_iterations(counted, measures, last)
-        schema = _COLUMNS
+        schema = {**_COLUMNS}
     else:
         places_of_runs = _place_spends(counted, measures, over, costs, at)
-        schema = _SPEND_COLUMNS
+        schema = {**_SPEND_COLUMNS}
     points = _list_points(places_of_runs, measures)
     ranges = {str(measure): find_range(measure, largest_label) for measure in measures}
     rows = list(_add_intervals(points, settings, ranges))
