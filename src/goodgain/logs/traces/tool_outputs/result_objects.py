@@ -162,8 +162,8 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
 def _name_by_file(parts: list[Object]) -> str | None:
     """Return the name of the file of a chunk, with its page and chunk as far as the parts of its object have them.
 
-    >>> _name_by_file([{"page_content": "Sand."}, {"source": "docs/dunes.pdf", "page": 3}])
-    'docs/dunes.pdf#page=3'
+    >>> _name_by_file([{"page_content": "Sand."}, {"source": "notes/dunes.pdf", "page": 3}])
+    'notes/dunes.pdf#page=3'
     """
     inner = [part["loc"] for part in parts if isinstance(part.get("loc"), dict)]  # LangChain.js
     held: dict[str, Any] = {}
