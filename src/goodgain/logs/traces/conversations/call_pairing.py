@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import orjson
@@ -85,7 +85,9 @@ class CallPairer:
 
     def _open_call(self, event: Found, call: ToolCall) -> None:
         event.forms.append(_find_form(event))
-        self._latest |= {(query, name): event for query in (event.query, None) for name in event.ids.values()}
+        for name in event.ids.values():
+            self._latest[event.query, name] = event
+            self._latest[None, name] = event
         if call.answered:
             return
 
@@ -99,7 +101,8 @@ class CallPairer:
                 self._open_by_id.setdefault((query, name), OrderedDict())[id(event)] = event
 
         event.content = _describe(call)
-        self._open_by_content.setdefault((event.query, event.content), OrderedDict())[id(event)] = event
+        same_content = self._open_by_content.setdefault((event.query, event.content), OrderedDict())
+        same_content[id(event)] = event
 
     def _find_earlier_record(self, new: Found, call: ToolCall) -> Found | None:
         """Return the earlier record of the same call, or None.
@@ -115,9 +118,8 @@ class CallPairer:
         if not self._open_by_content:
             return None
         alike = self._open_by_content.get((new.query, _describe(call)), OrderedDict())
-        return next(
-            (earlier for earlier in islice(alike.values(), _MAX_ALIKE) if _can_be_same_call(earlier, new)), None
-        )
+        candidates = islice(alike.values(), _MAX_ALIKE)
+        return next((earlier for earlier in candidates if _can_be_same_call(earlier, new)), None)
 
     def _join_records(self, earlier: Found, new: Found) -> bool:
         """Add what a later record of a call says. Return whether it brings the answer."""
@@ -199,7 +201,8 @@ class CallPairer:
         keys = [(query, name) for query in (event.query, None) for name in event.ids.values()]
         for key in keys:
             self._open_by_id.get(key, OrderedDict()).pop(id(event), None)
-        self._open_by_content.get((event.query, event.content), OrderedDict()).pop(id(event), None)
+        same_content = self._open_by_content.get((event.query, event.content), OrderedDict())
+        same_content.pop(id(event), None)
         for group in _list_groups(event, event.call):
             self._open.get(group, OrderedDict()).pop(id(event), None)
 
@@ -228,7 +231,8 @@ class CallPairer:
 def _list_groups(event: Found, call: ToolCall | None) -> list[tuple[Any, str | None]]:
     """Return the keys of the open calls among which an answer looks: an answer may lack the query or the tool."""
     tool = call.tool if call is not None else None
-    return list(dict.fromkeys([(event.query, tool), (event.query, None), (None, tool), (None, None)]))
+    groups = product((event.query, None), (tool, None))
+    return list(dict.fromkeys(groups))
 
 
 def _is_copy(earlier: Found, new: Found) -> bool:
@@ -319,6 +323,7 @@ def _read_unsure_output(answer: Found, call_event: Found) -> Any:
 
 def _read(output: Any) -> Any:
     """Prepare an output for a comparison with another output: parse JSON text, and join parts of text."""
-    if isinstance(output, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in output):
+    parts = output if isinstance(output, list) else [None]
+    if all(isinstance(part, dict) and part.get("type") == "text" for part in parts):
         output = message_text(output)
     return parse_if_json(output)

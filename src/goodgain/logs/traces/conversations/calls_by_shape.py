@@ -94,7 +94,8 @@ class _Fields:
     def find(self, names: Collection[str]) -> tuple[str | None, Any]:
         """Return the first key whose value is not null, and this value. If all values are null, return the first key and None."""
         held = self.select(names)
-        return next((pair for pair in held if pair[1] is not None), held[0] if held else (None, None))
+        first = held[0] if held else (None, None)
+        return next((pair for pair in held if pair[1] is not None), first)
 
     @property
     def kind(self) -> str:
@@ -216,7 +217,8 @@ class CallFinder:
             spoken = Found(place, holders, text=message_text(text))
             return [spoken, *self._find_fields(own, skipped, place, holders)]
         if tool is not None and arguments_key is not None:
-            call = ToolCall(tool, at, next(iter(own.ids().values()), None), arguments, failed=own.failed)
+            call_id = next(iter(own.ids().values()), None)
+            call = ToolCall(tool, at, call_id, arguments, failed=own.failed)
             _set_output(call, output, own, (arguments_key, key))
             inner = self._find_inside_call(own, call, (arguments_key, key), (output_key, output), place, holders)
             is_sure = refers or call.answered or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
@@ -235,7 +237,8 @@ class CallFinder:
 
         output_key, output = own.find(_BESIDE)
         inner = self._find_fields(own, [output_key], place, holders)
-        if own.kind in _AGENTS and not inner and any(isinstance(item.get(key), str) and item[key] for key in _TEXTS):
+        is_silent = own.kind in _AGENTS and not inner
+        if is_silent and any(isinstance(item.get(key), str) and item[key] for key in _TEXTS):
             return [Found(place, holders, text="")]
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
 
@@ -253,7 +256,8 @@ class CallFinder:
             events = self._find_inner(value, (*place, output_key), holders) if is_beside else inner
             self._check_output(call, (*place, output_key), events)
 
-        inside = next((event.call for event in inner if event.call and self._is_search(event.call.tool)), None)
+        calls = [event.call for event in inner if event.call]
+        inside = next((inner_call for inner_call in calls if self._is_search(inner_call.tool)), None)
         if inside is not None and is_search:
             twice = f"{call.at}: the search {call.tool} contains the search {inside.tool} ({inside.at})"
             raise InputError(f"{twice}; use {spell('tools')} to name the search that counts")
@@ -262,7 +266,8 @@ class CallFinder:
     def _check_output(self, call: ToolCall, place: Place, events: list[Found]) -> None:
         """Raise an InputError if a tool's output contains a search call. The call may be a subagent's, or part of a quoted text."""
         for event in events:
-            if event.call is not None and event.place[: len(place)] == place and self._is_search(event.call.tool):
+            is_inside = event.place[: len(place)] == place
+            if is_inside and event.call is not None and self._is_search(event.call.tool):
                 raise InputError(
                     f"{call.at}: the output of {call.tool} contains a call of {event.call.tool} ({event.call.at}). If an agent "
                     f"made this call, name the search tools with {spell('tools')}"
@@ -304,7 +309,8 @@ def _holds_results(value: Any) -> bool:
 
 def _read_texts(members: list[Any]) -> list[Any]:
     """Return texts as results: passages if a text has a space, else ids. Return URLs and other lists unchanged."""
-    if not members or not all(isinstance(member, str) for member in members) or any(map(is_url, members)):
+    are_texts = bool(members) and all(isinstance(member, str) for member in members)
+    if not are_texts or any(map(is_url, members)):
         return members
     name = "snippet" if any(" " in member for member in members) else "doc_id"
     return [{name: member} for member in members]
@@ -355,7 +361,11 @@ def _read_events(members: list[Any]) -> list[Any]:
         for index, member in enumerate(members)
         if (event_kind := _read_event_kind(member)) is not None
     }
-    calls = {index: kind for index, kind in events.items() if kind[0] in ("tool", "retriever") and kind[1] != "stream"}
+    calls = {
+        index: (subject, stage)
+        for index, (subject, stage) in events.items()
+        if subject in ("tool", "retriever") and stage != "stream"
+    }
     if not calls:
         return members
 
@@ -363,7 +373,8 @@ def _read_events(members: list[Any]) -> list[Any]:
     above: dict[int, list[str]] = {}  # the tools above each call, the outermost first
     for index in calls:
         runs = members[index].get("parent_ids")
-        above[index] = [run for run in runs if isinstance(run, str) and run in tools] if isinstance(runs, list) else []
+        parents = runs if isinstance(runs, list) else []
+        above[index] = [run for run in parents if isinstance(run, str) and run in tools]
 
     replaced = {run for index, runs in above.items() if calls[index][0] == "retriever" for run in runs[-1:]}
     merged: list[Any] = [None if index in events else member for index, member in enumerate(members)]
@@ -375,7 +386,10 @@ def _read_events(members: list[Any]) -> list[Any]:
         if run in replaced:
             continue
         call = {key: value for key, value in members[index].items() if key not in ("event", "data")}
-        call |= {"type": "tool_result"} if run in begun else {"type": "tool_call", "input": data.get("input") or {}}
+        if run in begun:
+            call["type"] = "tool_result"
+        else:
+            call |= {"type": "tool_call", "input": data.get("input") or {}}
         if stage != "start":
             call["output"], call["error"] = _read_event_output(data)
         begun.setdefault(run, call)

@@ -73,10 +73,13 @@ def split_traces(event: Found) -> list[Found]:
     if len(event.traces) < 2:
         return [event]
     records = [((*event.place, number), trace) for number, trace in enumerate(event.traces)]
-    return [
-        Found(place, (*event.holders, *[(place, trace.record)] * isinstance(trace.record, dict)), traces=[trace])
-        for place, trace in records
-    ]
+    parts: list[Found] = []
+    for place, trace in records:
+        holders = event.holders
+        if isinstance(trace.record, dict):
+            holders = (*holders, (place, trace.record))
+        parts.append(Found(place, holders, traces=[trace]))
+    return parts
 
 
 class FoundQuery(Struct):
@@ -131,7 +134,7 @@ def tell_queries_apart(
     """
     if not calls:
         return lambda event: Key(())
-    paths = [source.query_path] if source.query_path else []
+    paths = list(filter(None, [source.query_path]))
     for name in paths if source.query_path.startswith("/") else (*paths, *_QUERY_IDS):
         find_id = partial(_find_id, name=name)
         if all(map(find_id, calls)):
@@ -147,9 +150,7 @@ def tell_queries_apart(
         return partial(_find_run, find=_find_by_question, whole=set(), of_runs=all(map(_find_trial, calls)))
     keyed = _find_keyed_records(calls)
     if not keyed.places and (level := _find_level(calls)):
-        return lambda event: (
-            Key(event.place[:level], event.place[:level], None, _find_trial(event)) if _is_below(event, level) else None
-        )
+        return partial(_find_by_position, level=level)
 
     if not keyed.places and not source.query_path:
         for name in PART_IDS:
@@ -165,7 +166,9 @@ def tell_queries_apart(
             return partial(_find_id, name=name)
 
     if keyed.doubtful and not source.query_path:
-        examples = ", ".join([*(repr(key[:40]) for key in keyed.doubtful[:3]), *["..."][: len(keyed.doubtful) > 3]])
+        examples = ", ".join(repr(key[:40]) for key in keyed.doubtful[:3])
+        if len(keyed.doubtful) > 3:
+            examples += ", ..."
         source.summary.count("doubtful_keys", f"{examples} in {format_place(locate(keyed.place))}")
     return partial(_find_by_key, places=keyed.places)
 
@@ -196,9 +199,8 @@ def _report_other_ids(calls: list[Found], find_key: Callable[[Found], Key | None
     """
     for name in PART_IDS:
         of_query = _find_query_of_several(calls, find_key, name)
-        are_ids_of_calls = max(map(len, of_query.values()), default=0) < 2 and not any(
-            len(event.ids) > 1 for event in calls
-        )
+        are_unique = max(map(len, of_query.values()), default=0) < 2
+        are_ids_of_calls = are_unique and not any(len(event.ids) > 1 for event in calls)
         if of_query and (name.startswith("trace") or not are_ids_of_calls):
             source.summary.count("other_ids", name)
             return
@@ -280,9 +282,17 @@ def _find_id(event: Found, name: str) -> Key | None:
 
 
 def _find_by_question(event: Found) -> Key | None:
-    place, holder = next(((place, holder) for place, holder in event.holders if find_question(holder)), ((), None))
+    asking = ((place, holder) for place, holder in event.holders if find_question(holder))
+    place, holder = next(asking, ((), None))
     question = find_question(holder, ASKED)
     return Key(place, question) if question else None
+
+
+def _find_by_position(event: Found, level: int) -> Key | None:
+    if not _is_below(event, level):
+        return None
+    place = event.place[:level]
+    return Key(place, place, None, _find_trial(event))
 
 
 def _is_below(event: Found, level: int) -> bool:
@@ -321,13 +331,13 @@ def _find_level(calls: list[Found]) -> int:
     lists = [level for level in levels if all(isinstance(event.place[level - 1], int) for event in calls)]
     held = [(event, level, dict(event.holders).get(event.place[:level], {})) for level in lists for event in calls]
     unasked = {level for event, level, record in held if not (_is_below(event, level) and find_question(record))}
-    of_steps = {
-        level
-        for event, level, record in held
-        if not event.traces
-        and not (has_list(event, event.place[:level]) and _OF_STEPS.isdisjoint(map(str.lower, record)))
-    }
+    of_steps = {level for event, level, record in held if not event.traces and _may_be_step(event, level, record)}
     return next((level for without in (unasked, of_steps) for level in lists if level not in without), 0)
+
+
+def _may_be_step(event: Found, level: int, record: Any) -> bool:
+    """Return whether a record may be a step: it has no list around the call, or a field of steps."""
+    return not has_list(event, event.place[:level]) or not _OF_STEPS.isdisjoint(map(str.lower, record))
 
 
 def _follow(value: Any, place: Place) -> Any:
@@ -437,7 +447,8 @@ def _select_ids(keys: Iterable[str]) -> set[str]:
     if any(map(str.isdecimal, ids)):
         ids |= set(filter(str.isdecimal, short))
     numbers = [int(key) for key in ids if key.isdecimal()]
-    are_positions = len(numbers) == len(ids) and max(numbers, default=0) - min(numbers, default=0) < 2 * len(ids)
+    span_of_numbers = max(numbers, default=0) - min(numbers, default=0)
+    are_positions = len(numbers) == len(ids) and span_of_numbers < 2 * len(ids)
     beginnings = {re.split(r"\d", key, maxsplit=1)[0] for key in ids}
     has_one_form = len(beginnings) == 1 or len(set(map(len, ids))) == 1
     return ids if has_one_form and not are_positions else set()

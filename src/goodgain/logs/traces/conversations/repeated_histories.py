@@ -16,7 +16,7 @@ def find_repeated(events: list[Found], find_id: Callable[[Found], str | None]) -
     for has_id, histories in _find_histories(events, find_id):
         last = histories[0]
         for history in histories[1:]:
-            shorter, longer = (last, history) if len(last) <= len(history) else (history, last)
+            shorter, longer = sorted((last, history), key=len)
             is_longer = len(shorter) < len(longer)
             repeats = _begins_with([events[index] for index in longer], [events[index] for index in shorter])
             if repeats and (is_longer or has_id):

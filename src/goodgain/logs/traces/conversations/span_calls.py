@@ -39,7 +39,8 @@ def find_given_way(source: Source, spans: list[Span], by_id: dict[tuple[str, str
             continue
         agent = next((place for place, ancestor in enumerate(above) if ancestor.kind == "AGENT"), len(above))
         tools = [ancestor for ancestor in above[:agent] if ancestor.kind == "TOOL"]
-        for tool in [*(ancestor for ancestor in reversed(tools) if id(ancestor) not in with_model), *tools[:1]]:
+        without_model = [tool for tool in reversed(tools) if id(tool) not in with_model]
+        for tool in [*without_model, *tools[:1]]:
             if id(tool) in holders or _has_own_list(source, tool, has_model=id(tool) in with_model):
                 holders.add(id(tool))
                 given_way[id(span)] = tool

@@ -160,8 +160,9 @@ def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
         members: dict[str, list[Span]] = {span_id: [] for span_id in tops}
         first = next(iter(tops))
         for span in spans:
-            line = (one.span_id for one in (span, *iterate_ancestors(span, by_id))) if len(tops) > 1 else ()
-            members[next((span_id for span_id in line if span_id in tops), first)].append(span)
+            line = [span, *iterate_ancestors(span, by_id)] if len(tops) > 1 else []
+            span_ids = (ancestor.span_id for ancestor in line)
+            members[next((span_id for span_id in span_ids if span_id in tops), first)].append(span)
         roots += [_Root(members[span_id], top) for span_id, top in tops.items()]
 
     return roots
@@ -188,9 +189,8 @@ def _drop_bodies(source: Source, span: Span) -> None:
     if span.kind == "LLM":
         attributes[CALLS] = {str(call["id"]): call for call in _find_model_calls(span)}
         attributes[USAGE] = _read_usage(span) if source.costs else None
-        attributes[_MODEL] = next(
-            (name for key in _MODEL_NAMES if isinstance(name := decode(span.get(key)), str)), None
-        )
+        names = (decode(span.get(key)) for key in _MODEL_NAMES)
+        attributes[_MODEL] = next((name for name in names if isinstance(name, str)), None)
 
     span.attributes = attributes
 
@@ -253,7 +253,8 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
             parts = [part.get("content") for part in objects_in(body.get("parts"))]
             messages.append((str(role), message_text(parts or body.get("content"))))
 
-    last_question = max((index for index, (role, _) in enumerate(messages) if role in ("user", "human")), default=None)
+    questions = [index for index, (role, _) in enumerate(messages) if role in ("user", "human")]
+    last_question = max(questions, default=None)
     if last_question is None:
         return [], ""
     return [text for _, text in messages[:last_question] if text], messages[last_question][1]

@@ -17,6 +17,7 @@ from goodgain.logs.traces.expected_values import (
     expect_object,
     expect_text,
     find_outcomes,
+    object_or_empty,
     objects_in,
     parse_time,
     unexpected_value,
@@ -80,7 +81,7 @@ class Span(msgspec.Struct):
             return self.attributes[flat]
         value: Any = self.attributes
         for key in name.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
+            value = object_or_empty(value).get(key)
         return value
 
     def get_objects(self, name: str) -> list[Attributes]:

@@ -142,7 +142,8 @@ class Conversation:
         The answer is the text in the last step of a turn, after the last part that `is_call` accepts. If `content` is None,
         discard the answer of the turn so far.
         """
-        if content is not None and self._written is None and not (self._open and not self._open[-1].answered):
+        is_waiting = bool(self._open) and not self._open[-1].answered
+        if content is not None and self._written is None and not is_waiting:
             called = overlooked.find_written_calls(message_text(content))
             self._written = next(filter(self.source.is_search, called), None)
         if not self.source.uses:
@@ -307,7 +308,7 @@ class Conversation:
         self._end(at)
         session = session_id or self.session_id
         turns = self._turns or [Turn()]
-        if self.source.costs and self._open and not any(step.usage for turn in turns for step in turn.steps):
+        if self.source.costs and self._open and not _has_costs(turns):
             record = object_or_empty(self.record)
             for key in [key for key in _OF_WHOLE if read_usage(record.get(key)) is not None]:
                 what = f"field {key!r} of a whole conversation (costs need the usage of each step)"
@@ -390,4 +391,14 @@ def add_usages(one: Usage | None, other: Usage | None) -> Usage | None:
     if one is None or other is None:
         return one or other
     pairs = zip(astuple(one), astuple(other), strict=True)
-    return Usage(*(other if one is None else one if other is None else one + other for one, other in pairs))
+    return Usage(*(_add(first, second) for first, second in pairs))
+
+
+def _has_costs(turns: list[Turn]) -> bool:
+    return any(step.usage for turn in turns for step in turn.steps)
+
+
+def _add(first: Any, second: Any) -> Any:
+    if first is None or second is None:
+        return second if first is None else first
+    return first + second

@@ -8,7 +8,14 @@ import msgspec
 
 from goodgain.logs.traces.conversations.record_objects import read_records
 from goodgain.logs.traces.conversations.turns_and_calls import Conversation
-from goodgain.logs.traces.expected_values import OF_RUNS, expect_list, find_id, id_or_none, unexpected_value
+from goodgain.logs.traces.expected_values import (
+    OF_RUNS,
+    expect_list,
+    find_id,
+    id_or_none,
+    object_or_empty,
+    unexpected_value,
+)
 from goodgain.logs.traces.input.event_streams import assemble_events, assemble_stream
 from goodgain.logs.traces.input.file_head import FileHead
 from goodgain.logs.traces.input.sources import Source
@@ -69,7 +76,7 @@ class JoinedConversation(Conversation):
                 if exchange is None:
                     _check_endpoint(record, cls.asked, at)
                     source.summary.passed_over += 1
-                    response = record.get("response") if isinstance(record, dict) else None
+                    response = object_or_empty(record).get("response")
                     if looks_like_results(response, f"{at}/response"):
                         other_endpoints.append(at)
                     continue
@@ -174,7 +181,7 @@ class _Threads:
 
 def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Return a record's request and response. Return None if the request lacks `asked` or the response lacks `answered`."""
-    request = record.get("request") if isinstance(record, dict) else None
+    request = object_or_empty(record).get("request")
     if not isinstance(request, dict) or asked not in request:
         return None
     response = record.get("response")
@@ -208,7 +215,7 @@ def _hash_histories(reader: type[JoinedConversation], messages: list[Item], star
 
 def _check_endpoint(record: Any, asked: str, at: str) -> None:
     """Raise an InputError if the request has the field `asked`, but the response is a stream of events that cannot be read."""
-    record = record if isinstance(record, dict) else {}
+    record = object_or_empty(record)
     response = record.get("response")
     answer = response if isinstance(response, list) else _find_stream(response)
     if answer is not None and asked and _has_field(record.get("request"), asked):

@@ -82,7 +82,9 @@ class Outcome(NamedTuple):
     @property
     def unread(self) -> int:
         """The number of values in the output that look like results but were not read."""
-        read = {name for result in self.results for name in (result.url, result.doc_id)} if self.overlooked else set()
+        read: set[str | None] = set()
+        if self.overlooked:
+            read = {name for result in self.results for name in (result.url, result.doc_id)}
         return len(set(self.overlooked) - read)
 
     def add_overlooked_names(self, names: Iterable[str]) -> Outcome:

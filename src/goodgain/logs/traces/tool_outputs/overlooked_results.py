@@ -147,9 +147,9 @@ def find_unnamed_lists(members: list[Object]) -> list[list[Object]] | None:
 
 
 def _are_results(members: Any) -> bool:
-    return isinstance(members, list) and all(
-        isinstance(member, dict) and _find_name(member, in_list=True) for member in members
-    )
+    if not isinstance(members, list):
+        return False
+    return all(isinstance(member, dict) and _find_name(member, in_list=True) for member in members)
 
 
 def find_overlooked_addresses(text: str, results: Sequence[Result]) -> Iterator[str]:

@@ -127,7 +127,8 @@ def _join_text_parts(output: Any) -> Any:
     if not isinstance(output, list) or not output:
         return output
     types = ("text", "input_text", "output_text")
-    texts: list[Any] = [part.get("text") for part in output if isinstance(part, dict) and part.get("type") in types]
+    parts = [part for part in output if isinstance(part, dict) and part.get("type") in types]
+    texts: list[Any] = [part.get("text") for part in parts]
     is_text = len(texts) == len(output) and all(isinstance(text, str) for text in texts)
     return "".join(texts) if is_text else output
 
@@ -258,7 +259,8 @@ class _OutputReader(NamedTuple):
                 blocks.append([part.get("resource")])
             elif kind == "document" and isinstance(held := part.get("document"), dict) and "data" in held:  # Cohere
                 data = parse_if_json(held["data"])
-                blocks.append([{"id": held.get("id"), **(data if isinstance(data, dict) else {"text": data})}])
+                fields = data if isinstance(data, dict) else {"text": data}
+                blocks.append([{"id": held.get("id"), **fields}])
             elif kind in ("resource_link", "document"):
                 blocks.append([part])
             elif kind not in ("image", "audio"):
@@ -266,7 +268,8 @@ class _OutputReader(NamedTuple):
 
         found = [self.read_value(block, depth - 1) for block in blocks]
         unread = [block for block, outcome in zip(blocks, found, strict=True) if outcome.status == "unparsed"]
-        if len(found) > 1 and (len(unread) == len(blocks) or any("://" in str(block) for block in unread)):
+        has_unread_address = any("://" in str(block) for block in unread)
+        if len(found) > 1 and (has_unread_address or len(unread) == len(blocks)):
             joined = "".join(text for part in parts if isinstance(text := part.get("text"), str))
             if (whole := self.read_text(joined, depth - 1)).status != "unparsed":
                 return whole  # one text that an API split into parts

@@ -169,7 +169,8 @@ def _name_by_file(parts: list[Object]) -> str | None:
     held: dict[str, Any] = {}
     for part in (*parts, *inner):
         for key, name in normalise_keys(tuple(part)):
-            if name in _PLACES_IN_FILES and isinstance(part[key], (str, int)) and not isinstance(part[key], bool):
+            is_value = isinstance(part[key], (str, int)) and not isinstance(part[key], bool)
+            if is_value and name in _PLACES_IN_FILES:
                 held.setdefault(name, part[key])
 
     files = (held.get(name) for name in _FILES)
@@ -178,8 +179,9 @@ def _name_by_file(parts: list[Object]) -> str | None:
         return None
     page = next((held[name] for name in _PAGES if name in held), None)
     chunk = next((held[name] for name in _CHUNKS if name in held), None)
-    places = [f"{kind}={value}" for kind, value in (("page", page), ("chunk", chunk)) if value not in (None, "")]
-    return f"{file}#{'&'.join(places)}" if places else file
+    named = {"page": page, "chunk": chunk}
+    places = [f"{kind}={value}" for kind, value in named.items() if value not in (None, "")]
+    return "#".join(filter(None, [file, "&".join(places)]))
 
 
 def has_identity(item: Object) -> bool:

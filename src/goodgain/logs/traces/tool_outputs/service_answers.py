@@ -67,9 +67,8 @@ def _find_parallel_lists(item: Object) -> list[Any]:
     if len(lists) < 2:
         return lists
     try:  # some answers repeat a list under another name
-        return list(
-            {orjson.dumps(members, default=repr, option=orjson.OPT_NON_STR_KEYS): members for members in lists}.values()
-        )
+        by_content = {orjson.dumps(members, default=repr, option=orjson.OPT_NON_STR_KEYS): members for members in lists}
+        return list(by_content.values())
     except TypeError:  # nested too deep
         return lists
 
@@ -132,7 +131,8 @@ def _read_url_keys(item: Object) -> list[Any] | None:
         return None
     if not all(isinstance(value, (str, dict)) for value in item.values()):
         return None
-    return [{"url": url, **(value if isinstance(value, dict) else {"text": value})} for url, value in item.items()]
+    pages = {url: value if isinstance(value, dict) else {"text": value} for url, value in item.items()}
+    return [{"url": url, **page} for url, page in pages.items()]
 
 
 def _read_milvus(hits: list[Object]) -> list[Object] | None:
@@ -169,7 +169,10 @@ def _read_bedrock(hits: list[Object]) -> list[Object] | None:
         places = hit["location"].values() if isinstance(hit.get("location"), dict) else ()
         inner = [value for place in places if isinstance(place, dict) for value in place.values()]
         url = next((value for value in inner if isinstance(value, str) and "://" in value), None)
-        results.append({**hit, "content": hit["content"]["text"], **({"url": url} if url else {})})
+        result = {**hit, "content": hit["content"]["text"]}
+        if url:
+            result["url"] = url
+        results.append(result)
     return results
 
 

@@ -134,8 +134,14 @@ def split_address(text: str) -> Entry | None:
 
     address, _, rest = text[start:].partition(" ")
     before = text[start - 1 : start]
-    if (end := find_closing(address, 0) if before == "(" else address.find(">") if before == "<" else -1) >= 0:
-        address, rest = address[:end], address[end + 1 :] + " " + rest
+    end = -1
+    if before == "(":
+        end = find_closing(address, 0)
+    elif before == "<":
+        end = address.find(">")
+    if end >= 0:
+        rest = address[end + 1 :] + " " + rest
+        address = address[:end]
 
     address = address.rstrip(",;")
     if not is_url(address):
@@ -293,7 +299,9 @@ def _has_address_below(lines: list[str], index: int) -> bool:
 
 def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
     number, title = split_number(lines[index])
-    match = _ID_LINE.fullmatch(lines[index + 1]) if number is not None and title and index + 1 < len(lines) else None
+    if number is None or not title or index + 1 >= len(lines):
+        return None
+    match = _ID_LINE.fullmatch(lines[index + 1])
     if match is None:
         return None
     return Entry(title, None, [], doc_id=match["id"], number=number)
