@@ -13,7 +13,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
-from tests.formats.test_column_names import notices_of
+from tests.support.notices import notices_of
 from tests.support.tables import in_one_search
 
 

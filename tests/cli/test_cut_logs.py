@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 import goodgain as gg
 from tests.support.command import run_command
 from tests.support.counts import some_of
+from tests.support.notices import collect_notices
 
 _QUERIES = [f"q{k:02}" for k in range(1, 21)]
 #: new finds both good documents of each query, old one of them. q02 never searched in new.
@@ -113,10 +113,9 @@ def three_queries(tmp_path: Path) -> dict[str, Any]:
 
 
 def _find_notices(systems: dict[str, Any]) -> list[str]:
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with collect_notices() as notices:
         gg.compare(systems["old"].with_name("qrels.txt"), systems, "CG@1")
-    return [str(one.message) for one in told]
+    return [*map(str, notices)]
 
 
 def test_an_id_with_a_line_separator_of_unicode_is_one_id_of_the_list(three_queries: dict[str, Any]) -> None:

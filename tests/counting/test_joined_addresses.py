@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,6 +18,7 @@ from goodgain.counting.joined_addresses import join_labels
 from tests.support.command import run_command
 from tests.support.counts import how_many
 from tests.support.forms import FRAMES, in_blocks, in_every_form
+from tests.support.notices import collect_notices
 from tests.support.tables import no_notices
 
 VIDEO, WATCH = "https://youtu.be/abcdefghijk", "https://www.youtube.com/watch?v=abcdefghijk&t=4"
@@ -114,10 +114,9 @@ def test_rows_of_files_are_read_again_or_kept_with_one_result(
             for options in ({}, {"documents": chunks}, {"only": ["q1"]}, page):
                 told = []
                 for given in (path, file):
-                    with warnings.catch_warnings(record=True) as heard:
-                        warnings.simplefilter("always")
+                    with collect_notices() as notices:
                         scores = gg.evaluate(qrels, given, MEASURES, **options)  # type: ignore[arg-type]  # by name
-                    texts = sorted({str(one.message) for one in heard})
+                    texts = sorted({*map(str, notices)})
                     told.append((scores.mean(), scores.signature, scores.ids_mapped, texts))
                 assert told[0] == told[1], (run, path, options)
             x = gg.Experiment(qrels, {"a": file})
@@ -197,10 +196,9 @@ def test_the_notice_counts_the_queries_in_which_a_page_has_several_ids(
         blocks = {name: in_blocks(tmp_path / f"{name}.run", block=200) for name in runs}
         engine = {name: FRAMES["duckdb"](run) for name, run in runs.items()}
         for given in (runs, blocks, engine):
-            with warnings.catch_warnings(record=True) as heard:
-                warnings.simplefilter("always")
+            with collect_notices() as notices:
                 assert gg.Experiment(qrels, given).opened
-            matches = re.findall(r"affects ([\d,]+) quer", " ".join(str(one.message) for one in heard))
+            matches = re.findall(r"affects ([\d,]+) quer", " ".join(map(str, notices)))
             assert matches == [str(len(expected))] * bool(expected), (seed, given)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.cli.test_command_line import goodgain
 from tests.support.command import run_command
 from tests.support.counts import some_of
 from tests.support.forms import FRAMES, write_table
+from tests.support.notices import notices_of
 from tests.support.tables import no_notices
 
 QRELS = {"q": {"a": 3, "b": 2, "c": 0}}
@@ -33,15 +33,6 @@ RUN = pl.DataFrame(
 LABELS = pl.DataFrame({"query_id": "q", "doc_id": ["a", "b", "c"], "relevance": [3, 2, 0]})
 MEASURES = "CG@1 CG@2 SRR nDCG@10 RR@10"
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {"": bytes, ".gz": gzip.compress, ".zst": zstandard.compress}
-
-
-def notices_of(call: Callable[[], Any], *, coverage: bool = False) -> tuple[Any, list[str]]:
-    """The result of a call, and the notices that it gave: without that of a low coverage, unless it is asked for."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = call()
-    texts = [str(one.message) for one in caught if issubclass(one.category, gg.GoodgainNotice)]
-    return result, [text for text in texts if coverage or "coverage is low" not in text]
 
 
 def give(frame: pl.DataFrame, form: str, path: Path) -> Any:

@@ -13,6 +13,7 @@ import ranx
 
 import goodgain as gg
 import goodgain.hosts.ranx as host
+from tests.support.notices import collect_notices
 from tests.support.tables import frame_of, no_notices
 
 #: The toy cases of RAVine: the documents of each round, and the relevant ones.
@@ -104,10 +105,9 @@ TWO_SEARCHES = pl.DataFrame({"query_id": ["q", "q", "r"], "iteration": [1, 2, 1]
 
 
 def told(qrels: Any, asked: str) -> list[gg.GoodgainNotice]:
-    with warnings.catch_warnings(record=True) as given:
-        warnings.simplefilter("always")
+    with collect_notices() as notices:
         gg.evaluate(qrels, TWO_SEARCHES, asked)
-    return [one.message for one in given if "thresholds differ" in str(one.message)]  # type: ignore[misc]
+    return [notice for notice in notices if "thresholds differ" in str(notice)]
 
 
 def test_thresholds_of_one_call_that_differ_are_named_with_the_documents_between() -> None:

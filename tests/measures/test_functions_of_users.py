@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 
 import goodgain as gg
-from tests.formats.test_column_names import notices_of
 from tests.support.command import run_command_here
 from tests.support.counts import how_many
 from tests.support.forms import in_blocks
+from tests.support.notices import notices_of
 from tests.support.oracle import EMPTY
 from tests.support.random_runs import Case, cases, shapes
 from tests.support.tables import frame_of, qrels_frame, run_frame

@@ -20,11 +20,11 @@ from goodgain.hosts import pytrec_eval as trec_host
 from goodgain.hosts import ranx as ranx_host
 from goodgain.measures.declaration import DECLARATIONS
 from goodgain.measures.users_values import COLUMNS
-from tests.formats.test_column_names import notices_of
 from tests.support import oracle
 from tests.support.command import run_command
 from tests.support.counts import how_many
 from tests.support.forms import FRAMES, in_blocks
+from tests.support.notices import notices_of
 from tests.support.random_runs import Case, Shape, make_case
 from tests.support.tables import ROOT, qrels_frame, run_frame
 

@@ -15,8 +15,8 @@ import goodgain as gg
 import goodgain.hosts.ranx as ranx_host
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from goodgain.judgments.judging.conclusions_from_model_labels import compare_orders
-from tests.formats.test_column_names import notices_of
 from tests.support.asking_hosts import needs_names_in_ir_measures
+from tests.support.notices import notices_of
 
 QRELS = {"q1": {"aa": 1, "bb": 1, "cc": 0}, "q2": {"dd": 1, "xx": 0}}
 ROWS = [("q1", 1, "aa"), ("q1", 1, "cc"), ("q1", 2, "bb"), ("q1", 2, "aa"), ("q2", 1, "xx"), ("q2", 2, "dd")]

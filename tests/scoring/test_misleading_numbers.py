@@ -20,6 +20,7 @@ import goodgain as gg
 from goodgain.counting import run_opening
 from tests.support.call_cases import make_run
 from tests.support.counts import how_many
+from tests.support.notices import collect_notices
 from tests.support.tables import in_one_search, no_notices
 
 QRELS = {"q": {"a": 3, "b": 2, "c": 0}}
@@ -193,8 +194,7 @@ def test_the_sentence_on_queries_without_results_is_that_of_a_count(seed: int) -
             searches[query_id] = lists if kind == "searched" else None
     searches["q0"] = [["a"]]
     cutoff = random.randint(1, 3)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", gg.GoodgainNotice)
+    with collect_notices() as notices:
         gg.evaluate(qrels, make_run(searches), f"SRR@{cutoff}")
     values = []
     for lists in searches.values():
@@ -202,7 +202,7 @@ def test_the_sentence_on_queries_without_results_is_that_of_a_count(seed: int) -
         if results:
             values.append(1 - len(set(results)) / len(results))
     empty = len(qrels) - len(values)
-    said = [str(one.message) for one in caught if "queries without results" in str(one.message)]
+    said = [str(notice) for notice in notices if "queries without results" in str(notice)]
     mean = f"(mean of the others {math.fsum(values) / len(values):.4f})"
     number = f"{empty} quer{'y' if empty == 1 else 'ies'}"
     told = f"queries without results count as 0, the best value: SRR@{cutoff} in {number} {mean}."

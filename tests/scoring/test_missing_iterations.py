@@ -16,9 +16,9 @@ import goodgain as gg
 from goodgain.counting import run_opening
 from goodgain.hosts.pytrec_eval import RelevanceEvaluator
 from goodgain.judgments.judging.conclusions_from_model_labels import compare_orders
-from tests.formats.test_column_names import notices_of
 from tests.scoring.test_doors import read_in_blocks
 from tests.support.command import run_command
+from tests.support.notices import notices_of
 
 QRELS = {"q1": {"a": 3, "b": 2}, "q2": {"a": 2, "c": 0}}
 DICT = {"q1": {"a": 3.0, "b": 2.0, "x": 1.0}, "q2": {"c": 2.0, "a": 1.0}}

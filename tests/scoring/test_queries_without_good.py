@@ -11,6 +11,7 @@ import pytest
 
 import goodgain as gg
 from goodgain.errors import GoodgainNotice
+from tests.support.notices import collect_notices
 from tests.support.random_runs import Shape, make_case, qrels_text, run_text
 
 MEASURES = "nCG nCG(rel=3) nDCG@5 P(rel=2)@5 RR SRR Judged@5 AllGood IterationsForAllGoodResults NoProgress NumIter"
@@ -76,10 +77,9 @@ def make_systems(without_good: int) -> tuple[dict[str, dict[str, int]], dict[str
 def test_compare_tests_the_other_queries_and_says_if_the_choice_changes_a_verdict() -> None:
     """Without a good document both systems have RR 0: such queries are ties, and ties do not change the signs' p."""
     qrels, systems = make_systems(7)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collect_notices() as notices:
         comparison = gg.compare(qrels, systems, "RR IterationsForAllGoodResults", alpha=0.1)
-    assert not any("without a good document" in str(warning.message) for warning in caught)
+    assert not any("without a good document" in str(notice) for notice in notices)
     absent = call(gg.compare, qrels, systems, "RR", alpha=0.1, no_good="absent")
     assert comparison.pairs["queries"].to_list() == [12, 12] and absent.pairs["queries"].to_list() == [5]
     assert comparison.pairs["difference"][0] == pytest.approx(5 / 12) and absent.pairs["difference"][0] == 1

@@ -17,7 +17,7 @@ import pytest
 import goodgain as gg
 from goodgain import compare
 from goodgain.errors import GoodgainNotice
-from tests.formats.test_column_names import notices_of
+from tests.support.notices import notices_of
 from tests.support.tables import in_one_search
 
 QRELS = {f"q{k}": {"a": 2, "b": 0} for k in range(4)}

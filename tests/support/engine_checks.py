@@ -6,7 +6,6 @@ test_engines.py calls them for the engines that need no more than Python, test_s
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
@@ -27,6 +26,7 @@ from goodgain.ranking.first_occurrences_and_flattening import ORDERS
 from goodgain.scoring.score_run import count_run
 from tests.scoring.test_against_oracle import random_case
 from tests.support.forms import in_blocks, write_table
+from tests.support.notices import notices_of
 from tests.support.random_runs import Case
 from tests.support.ranking_cases import FRACTIONAL, WHOLE, make_case
 from tests.support.tables import SESSIONS, no_notices, qrels_frame, run_frame
@@ -206,10 +206,8 @@ def queries_that_never_searched_are_known(put: Put) -> None:
 
 def told(call: Callable[[], Any]) -> tuple[Any, list[str]]:
     """What a call gives, and the notices it gave."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        result = call()
-    return result, sorted(str(one.message) for one in caught if issubclass(one.category, gg.GoodgainNotice))
+    result, notices = notices_of(call, coverage=True)
+    return result, sorted(notices)
 
 
 # --- What leaves an engine --------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from goodgain.judgments.judging.documents_to_judge import collect_documents
 from goodgain.measures import MEASURES
 from goodgain.statistics.statistical_tests import correct_by_holm
 from tests.support.counts import how_many
+from tests.support.notices import collect_notices
 from tests.support.random_runs import Shape, make_case, qrels_text, run_text
 from tests.support.tables import in_one_search
 
@@ -208,11 +209,10 @@ def test_the_same_seed_gives_the_same_numbers_in_any_order_of_rows() -> None:
 
 def test_stopping_early_wins_rates_at_its_own_end_and_the_comparison_says_so() -> None:
     files = {name: EXAMPLES / "guideline" / f"{name}.run" for name in ("agent", "stopped_early")}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with collect_notices() as notices:
         comparison = compare(EXAMPLES / "guideline" / "qrels.txt", files, "SRR SRE RG CG", iterations=3)
     *told, noise = comparison.notes
-    assert [str(warning.message) for warning in caught] == told
+    assert [*map(str, notices)] == told
     assert noise.startswith("Each system has one run, so the noise of a rerun is unknown.")
     assert any(
         note.startswith("SRR, SRE, RG, CG: the systems stop at different iterations") for note in comparison.notes
@@ -312,12 +312,9 @@ def test_a_run_that_shares_less_than_half_its_queries_with_the_qrels_is_a_notice
         "pool": lambda: gg.pool({"agent": run}, qrels=judged),
         "label": lambda: collect_documents(run, dict.fromkeys(run, "Why?"), qrels=judged),
     }
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", GoodgainNotice)
+    with collect_notices() as notices:
         calls[door]()
-    texts = [
-        str(one.message) for one in caught if "of the run" in str(one.message) and "in the qrels" in str(one.message)
-    ]
+    texts = [text for text in map(str, notices) if "of the run" in text and "in the qrels" in text]
     assert len(texts) == (told is not None), texts
     if told is not None:
         missing = f"'x{shared + 1}', the qrels have 'q{shared + 1}'). Check that run and qrels use the same query ids."

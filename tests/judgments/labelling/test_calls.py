@@ -23,6 +23,7 @@ from goodgain.judgments.labelling import endpoint
 from goodgain.judgments.labelling.budget import Budget, Pace, StoppedError
 from tests.judgments.labelling.endpoint import Call, Server, completion, content_of, good, serve
 from tests.support.counts import how_many, some_of
+from tests.support.notices import collect_notices
 
 CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="utf-8"))
 
@@ -305,12 +306,11 @@ def test_an_endpoint_that_counts_nothing_spends_the_budget_all_the_same(usage: d
     ],
 )
 def test_an_endpoint_that_answers_as_another_model_is_told_once(asked: str, answers: str | None, is_told: bool) -> None:
-    with serve(lambda call: good() | {"model": answers}) as server, warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with serve(lambda call: good() | {"model": answers}) as server, collect_notices() as notices:
         assert ask(server, 3, model=asked)["status"].to_list() == ["ok"] * 3
-    found = [str(one.message) for one in told if "answers as the model" in str(one.message)]
-    assert len(found) == is_told
-    assert all(f"{answers}, and {asked} was asked for" in text for text in found)
+    texts = [str(notice) for notice in notices if "answers as the model" in str(notice)]
+    assert len(texts) == is_told
+    assert all(f"{answers}, and {asked} was asked for" in text for text in texts)
 
 
 def test_there_are_no_more_threads_than_calls() -> None:

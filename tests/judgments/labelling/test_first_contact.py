@@ -22,11 +22,7 @@ from tests.judgments.labelling.test_calls import ask, documents
 from tests.judgments.labelling.test_kill import write_job
 from tests.support.command import run_command
 
-
-@pytest.fixture(autouse=True)
-def in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+pytestmark = pytest.mark.usefixtures("in_its_own_folder")
 
 
 @pytest.fixture

@@ -19,10 +19,7 @@ CASES = json.loads(Path(__file__).with_name("cases.json").read_text(encoding="ut
 EXAMPLE = ROOT / "qrels_examples" / "labelling"
 
 
-@pytest.fixture(autouse=True)
-def in_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+pytestmark = pytest.mark.usefixtures("in_its_own_folder")
 
 
 def test_a_log_becomes_scores_in_three_commands(tmp_path: Path) -> None:

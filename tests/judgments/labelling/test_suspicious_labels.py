@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
 
-import goodgain as gg
 from goodgain.judgments.labelling.prompt_requests import read_prompt
 from tests.judgments.labelling.endpoint import Call, good, serve
 from tests.judgments.labelling.test_calls import ask, number_of
+from tests.support.notices import collect_notices
 
 PLACEHOLDER = "one short sentence"
 
@@ -22,11 +21,9 @@ def find_suspicions(grades: list[int | None], reasons: list[str] | None = None, 
     def script(call: Call) -> Any:
         return good(grades[number_of(call)], said[number_of(call)])
 
-    with serve(script) as server, warnings.catch_warnings(record=True) as given:
-        warnings.simplefilter("always")
+    with serve(script) as server, collect_notices() as notices:
         ask(server, len(grades), **options)
-    notices = [one.message for one in given if isinstance(one.message, gg.GoodgainNotice)]
-    return [str(one) for one in notices if one.kind == "suspicious_labels"]
+    return [str(notice) for notice in notices if notice.kind == "suspicious_labels"]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from goodgain.logs.dedup import deduplicate
 from goodgain.logs.traces import convert_traces, read_results, read_traces, to_run
 from tests.cli.test_command_line import goodgain
 from tests.support.counts import how_many
+from tests.support.notices import collect_notices
 
 from .conftest import by_iteration
 from .logs import Call, Story, Turn, docs, inspect_ai, openai_chat
@@ -297,10 +298,9 @@ def test_random_logs_give_the_same_documents_together_and_one_after_the_other(tm
         out, options = tmp_path / "{system}.run", {"deduplicate": deduplicate, "deduplicate_all": True}
         convert_traces(logs, out, results=tmp_path / "both.jsonl", **options)
         convert_traces({"a": logs["a"]}, out, results=tmp_path / "a.jsonl", **options)
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
+        with collect_notices() as notices:
             convert_traces({"b": logs["b"]}, out, results=tmp_path / "b.jsonl", earlier=tmp_path / "a.jsonl", **options)
-        bridged = any("with earlier documents: a result" in str(one.message) for one in told)
+        bridged = any("with earlier documents: a result" in str(notice) for notice in notices)
         apart = pl.concat([read_results(tmp_path / f"{name}.jsonl") for name in ("a", "b")])
         assert (_partition(apart) == _partition(read_results(tmp_path / "both.jsonl"))) is not bridged
         without_bridge += not bridged

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import warnings
 from pathlib import Path
 
 import pytest
 
 import goodgain as gg
 from goodgain.logs.traces.tools import decide_tool, is_search_tool
+from tests.support.notices import collect_notices
 
 FIXTURES = Path(__file__).parent / "fixtures"
 #: The names seen in logs and libraries, by what they are, written down by hand from what is known of each tool.
@@ -75,8 +75,7 @@ def test_a_query_without_a_search_that_hands_work_to_another_agent_is_told(
         asked = [{"role": "user", "content": "What?"}, {"role": "assistant", "content": None, "tool_calls": calls}]
         path = tmp_path / f"{with_search}.json"
         path.write_text(json.dumps([*asked, *answers, {"role": "assistant", "content": "So."}]))
-        with warnings.catch_warnings(record=True) as given:
-            warnings.simplefilter("always")
+        with collect_notices() as notices:
             gg.read_traces(path)
-        told = [str(one.message) for one in given if "hands work to another agent" in str(one.message)]
-        assert len(told) == (is_told and not with_search), told
+        texts = [str(notice) for notice in notices if "hands work to another agent" in str(notice)]
+        assert len(texts) == (is_told and not with_search), texts
