@@ -35,8 +35,8 @@ def ask_host(measure: ir_measures.Measure, case: RankedCase) -> dict[str, float]
     labels = case.qrels.with_columns(iteration=pl.lit("0"))
     hosts = ProviderScores([measure], labels)
     hosts.add(labels, case.ranking)
-    found = hosts.finish(labels.clear())
-    return dict(found.per_query.select("query_id", "value").iter_rows())
+    scores = hosts.finish(labels.clear())
+    return dict(scores.per_query.select("query_id", "value").iter_rows())
 
 
 def _without_ties(scores: dict[str, float]) -> dict[str, float]:

@@ -68,10 +68,10 @@ def check_call_case(call: str, case: dict[str, Any], folder: Path) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", gg.GoodgainNotice)
         try:
-            given = build(case["given"], folder)
+            arguments = build(case["given"], folder)
             if call == "report":
-                given |= {"path": folder / "report.json"}
-            result = _CALLS.get(call, getattr(gg, call, None))(*given.pop("*", []), **given)
+                arguments |= {"path": folder / "report.json"}
+            result = _CALLS.get(call, getattr(gg, call, None))(*arguments.pop("*", []), **arguments)
             if "lines" in case:
                 outcomes = check_requirements(result, case["lines"], **case.get("check", {}))
         except gg.GoodgainError as error:
@@ -82,19 +82,19 @@ def check_call_case(call: str, case: dict[str, Any], folder: Path) -> None:
         return
     assert raised is None
 
-    told = [str(one.message) for one in caught if one.category is gg.GoodgainNotice]
+    notices = [str(warning.message) for warning in caught if warning.category is gg.GoodgainNotice]
     for pattern in case.get("told", []):
-        assert sum(bool(re.search(pattern, text)) for text in told) == 1, (pattern, told)
-    assert not [text for text in told if any(re.search(pattern, text) for pattern in case.get("not_told", []))]
+        assert sum(bool(re.search(pattern, text)) for text in notices) == 1, (pattern, notices)
+    assert not [text for text in notices if any(re.search(pattern, text) for pattern in case.get("not_told", []))]
 
     patterns = case.get("notices", "any" if {"told", "not_told"} & {*case} else [])
     if case.get("only"):
-        assert all(re.search(pattern, text) for pattern, text in zip(patterns, told, strict=True)), told
+        assert all(re.search(pattern, text) for pattern, text in zip(patterns, notices, strict=True)), notices
     elif patterns != "any":
-        named = [text for text in told if any(re.search(pattern, text) for pattern in patterns)]
-        assert len(named) == len(patterns), told
+        named = [text for text in notices if any(re.search(pattern, text) for pattern in patterns)]
+        assert len(named) == len(patterns), notices
         assert all(any(re.search(pattern, text) for text in named) for pattern in patterns), named
-        assert not [text for text in told if text not in named and not USUAL.search(text)]
+        assert not [text for text in notices if text not in named and not USUAL.search(text)]
 
     for pattern in case.get("notes", []):
         assert any(re.search(pattern, note) for note in result.notes), (pattern, result.notes)
@@ -103,13 +103,13 @@ def check_call_case(call: str, case: dict[str, Any], folder: Path) -> None:
     for path, wanted in case.get("gives", {}).items():
         check_value(_find(result, path), wanted, path)
     for name, wanted in case.get("outcomes", {}).items():
-        check_value([str(one) if name == "text" else getattr(one, name) for one in outcomes], wanted, name)
+        check_value([str(outcome) if name == "text" else getattr(outcome, name) for outcome in outcomes], wanted, name)
 
 
 def build(value: Any, folder: Path) -> Any:
     """Return what a value of a case stands for."""
     if isinstance(value, list):
-        return [build(one, folder) for one in value]
+        return [build(member, folder) for member in value]
     match value:
         case {"example": name}:
             return EXAMPLES / name
@@ -122,16 +122,16 @@ def build(value: Any, folder: Path) -> Any:
             return pl.DataFrame(columns)
         case {"searches": queries}:
             return make_run(build(queries, folder))
-        case {"each": name, "times": times, "of": of}:
-            return {name.format(k=k): build(of, folder) for k in range(1, times + 1)}
+        case {"each": name, "times": times, "of": member}:
+            return {name.format(k=k): build(member, folder) for k in range(1, times + 1)}
         case {"merge": parts}:
-            return {name: of for part in parts for name, of in build(part, folder).items()}
+            return {name: member for part in parts for name, member in build(part, folder).items()}
         case {"number": text}:
             return float(text)
         case {"read": run, **options}:
             return gg.read_run(build(run, folder), **build(options, folder))
         case dict():
-            return {name: build(of, folder) for name, of in value.items()}
+            return {name: build(member, folder) for name, member in value.items()}
     return value
 
 
@@ -151,7 +151,7 @@ def _find(value: Any, path: str) -> Any:
     parts = [part for part in path.split("/") if part]
     for k, part in enumerate(parts):
         if part == "*":
-            return [_find(one, "/".join(parts[k + 1 :])) for one in value]
+            return [_find(member, "/".join(parts[k + 1 :])) for member in value]
         name, _, argument = part.partition(":")
         key: Any = int(part) if isinstance(value, (list, tuple)) else part
         value = value[key] if isinstance(value, (dict, list, tuple)) else getattr(value, name)
@@ -160,48 +160,48 @@ def _find(value: Any, path: str) -> Any:
     return value
 
 
-def check_value(found: Any, wanted: Any, name: str) -> None:
+def check_value(result: Any, wanted: Any, name: str) -> None:
     """Compare numbers closely, and all else exactly; a text in place of a number is a sum such as `7/32`."""
-    if isinstance(found, pl.DataFrame) and isinstance(wanted, list):
+    if isinstance(result, pl.DataFrame) and isinstance(wanted, list):
         for rows_wanted in wanted:
-            check_value(found, rows_wanted, name)
+            check_value(result, rows_wanted, name)
         return
 
-    if isinstance(found, pl.DataFrame):
+    if isinstance(result, pl.DataFrame):
         wanted = dict(wanted)
-        rows = found.filter(**wanted.pop("where", {}))
-        found = {column: rows.get_column(column).to_list() for column in wanted}
+        rows = result.filter(**wanted.pop("where", {}))
+        result = {column: rows.get_column(column).to_list() for column in wanted}
 
     if isinstance(wanted, dict) and {*wanted} <= {"has", "lacks"}:
-        assert all(part in str(found) for part in wanted.get("has", [])), (name, found)
-        text = found if isinstance(found, dict) else str(found)
-        assert not [part for part in wanted.get("lacks", []) if part in text], (name, found)
+        assert all(part in str(result) for part in wanted.get("has", [])), (name, result)
+        text = result if isinstance(result, dict) else str(result)
+        assert not [part for part in wanted.get("lacks", []) if part in text], (name, result)
     elif isinstance(wanted, dict) and "match" in wanted:
-        texts = [text for text in found if wanted["with"] in text]
+        texts = [text for text in result if wanted["with"] in text]
         assert all(re.search(p, text) for p, text in zip(wanted["match"], texts, strict=True)), (name, texts)
-    elif isinstance(wanted, dict) and isinstance(found, dict):
-        assert found.keys() == wanted.keys(), name
+    elif isinstance(wanted, dict) and isinstance(result, dict):
+        assert result.keys() == wanted.keys(), name
         for key, value in wanted.items():
-            check_value(found[key], value, f"{name}: {key}")
-    elif isinstance(wanted, list) and isinstance(found, (list, tuple)):
-        assert len(found) == len(wanted), (name, found)
-        for one, value in zip(found, wanted, strict=True):
-            check_value(one, value, name)
-    elif isinstance(found, float) and wanted is not None:
+            check_value(result[key], value, f"{name}: {key}")
+    elif isinstance(wanted, list) and isinstance(result, (list, tuple)):
+        assert len(result) == len(wanted), (name, result)
+        for member, value in zip(result, wanted, strict=True):
+            check_value(member, value, name)
+    elif isinstance(result, float) and wanted is not None:
         number = math.prod([float(part) ** (-1) ** (k > 0) for k, part in enumerate(str(wanted).split("/"))])
-        assert found == pytest.approx(number, rel=1e-9, abs=1e-12), (name, found)
+        assert result == pytest.approx(number, rel=1e-9, abs=1e-12), (name, result)
     else:
-        assert found == wanted, (name, found)
+        assert result == wanted, (name, result)
 
 
-def _score_systems(**given: Any) -> dict[str, gg.Scores]:
+def _score_systems(**options: Any) -> dict[str, gg.Scores]:
     """Score each system by itself, as `goodgain evaluate --require` does."""
-    systems = given.pop("systems")
-    return {name: gg.evaluate(run=run, **given) for name, run in systems.items()}
+    systems = options.pop("systems")
+    return {name: gg.evaluate(run=run, **options) for name, run in systems.items()}
 
 
-def _read_report(*args: Any, **given: Any) -> Any:
-    return json.loads(gg.report(*args, **given).read_text("utf-8"))
+def _read_report(*args: Any, **options: Any) -> Any:
+    return json.loads(gg.report(*args, **options).read_text("utf-8"))
 
 
 _CALLS: dict[str, Callable[..., Any]] = {"evaluate each": _score_systems, "report": _read_report}

@@ -34,8 +34,8 @@ EXAMPLES = ROOT / "qrels_examples"
 
 def read_command_cases(folder: Path) -> list[Any]:
     """The cases of all `commands.json` in a folder and those below it."""
-    found = [case for path in sorted(folder.rglob("commands.json")) for case in json.loads(path.read_text("utf-8"))]
-    cases = [one for case in found for one in _fill_in(case)]
+    templates = [case for path in sorted(folder.rglob("commands.json")) for case in json.loads(path.read_text("utf-8"))]
+    cases = [filled for case in templates for filled in _fill_in(case)]
     return [pytest.param(case, id=case["rule"], marks=[pytest.mark.slow] * case.get("slow", False)) for case in cases]
 
 
@@ -72,8 +72,8 @@ def check_command_case(case: dict[str, Any], folder: Path) -> None:
         if "folder_has" in step:
             assert sorted(path.name for path in folder.iterdir()) == step["folder_has"]
         if "same_stdout" in step:
-            other = run_command(*shlex.split(Template(step["same_stdout"]).substitute(places)), cwd=folder)
-            assert done.stdout == other.stdout != ""
+            repetition = run_command(*shlex.split(Template(step["same_stdout"]).substitute(places)), cwd=folder)
+            assert done.stdout == repetition.stdout != ""
 
 
 _CHECKS = ("_is", "_lacks", "_matches", "_counts", "_cells", "_json")
@@ -101,7 +101,7 @@ def _check(text: str, wanted: dict[str, Any], places: dict[str, str]) -> None:
 def _look_up(value: Any, path: list[str]) -> Any:
     for k, part in enumerate(path):
         if part == "*":
-            return [_look_up(one, path[k + 1 :]) for one in value]
+            return [_look_up(member, path[k + 1 :]) for member in value]
         value = value[int(part) if isinstance(value, list) else part]
     return value
 
@@ -122,7 +122,7 @@ def _make_text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(map(_make_text, content))
     if "searches" in content:
-        story = Story([Turn([[Call(found)] for found in content["searches"]])])
+        story = Story([Turn([[Call(results)] for results in content["searches"]])])
         return WRITERS[content["in"]][0](story)
     if "repeat" in content:
         first = content.get("from", 1)

@@ -46,13 +46,13 @@ CLASSIC = ["RR", "AP(rel=2)", "P@3", "NumRet"]
 @cache
 def random_runs(labels: str | None, number: int = 200) -> Case:
     """The queries of 200 random runs in one run: one question to an engine instead of 200."""
-    run, qrels, found, seed = [], [], 0, 0
-    while found < number:
+    run, qrels, cases, seed = [], [], 0, 0
+    while cases < number:
         case = random_case(seed)
         if case.labels == labels:
             run += [row._replace(query_id=f"{seed}-{row.query_id}") for row in case.run]
             qrels += [row._replace(query_id=f"{seed}-{row.query_id}") for row in case.qrels]
-            found += 1
+            cases += 1
         seed += 1
     return Case(run, qrels, labels)
 
@@ -83,7 +83,7 @@ def ledgers_and_pools_agree(put: Put, labels: str | None) -> None:
     rels = (1.8, 2, 3)
     with no_notices():
         qrels_here, qrels_there = (
-            gg.read_qrels(given, labels=labels) for given in (qrels_frame(rows), put(qrels_frame(rows)))
+            gg.read_qrels(frame, labels=labels) for frame in (qrels_frame(rows), put(qrels_frame(rows)))
         )
         here = count_run(qrels_here, gg.read_run(run_frame(run)), rels)
         there = count_run(qrels_there, gg.read_run(put(run_frame(run))), rels)
@@ -96,10 +96,10 @@ def ledgers_and_pools_agree(put: Put, labels: str | None) -> None:
 def rankings_agree(put: Put, order: str, without: tuple[str, ...] = ()) -> None:
     """Ranks are distinct in these runs, so that every engine has one order to find."""
     rows = run_frame(random_runs(None)[0]).drop(without)
-    given = put(rows)
+    rows_there = put(rows)
     here, said_here = told(lambda: gg.flatten(rows, order=order))
-    there, said_there = told(lambda: gg.flatten(given, order=order))
-    assert type(there) is type(given)
+    there, said_there = told(lambda: gg.flatten(rows_there, order=order))
+    assert type(there) is type(rows_there)
     assert_frame_equal(in_one_order(in_memory(there)), in_one_order(here), check_exact=True)
     assert said_there == said_here
     assert any("ranks contradict scores" in text for text in said_here) is (not without)

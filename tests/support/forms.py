@@ -47,8 +47,8 @@ def write_table(frame: pl.DataFrame, path: Path) -> Path:
 
 def in_blocks(path: Path, *, block: int, **options: object) -> RunFile:
     """A file as a large one is opened, with so few bytes a block."""
-    given = {"gaps": "close", "first": 1, "is_text": True} | options
-    return RunFile(path, **given, block=block)  # type: ignore[arg-type]  # by name
+    options = {"gaps": "close", "first": 1, "is_text": True} | options
+    return RunFile(path, **options, block=block)  # type: ignore[arg-type]  # by name
 
 
 def in_every_form(run: pl.DataFrame, folder: Path, *, block: int = 20) -> list[Any]:

@@ -63,7 +63,10 @@ def expected(
 
 
 def _values(measures: list[str], run: list[RunRow], qrels: list[QrelRow], order: str) -> dict[str, float]:
-    labels = {query: {doc: int(label) for doc, label in of.items()} for query, of in classic_labels(run, qrels).items()}
+    labels = {
+        query: {doc: int(label) for doc, label in labels_of_query.items()}
+        for query, labels_of_query in classic_labels(run, qrels).items()
+    }
     scores = {query: dict(docs) for query, docs in flatten(run, order).items()}
     values = {m: float(mean(per_query(m, run, qrels))) for m in measures if source(m) == "oracle"}
     values |= {m: _by_ranking_oracle(m, labels, scores) for m in measures if source(m) == "ranking_oracle"}
@@ -78,12 +81,14 @@ _DEFAULTS: dict[str, Any] = {"dcg": "log2", "ideal": "judged", "rel": 1, "beta":
 
 def _by_ranking_oracle(measure: str, labels: dict[str, dict[str, int]], scores: dict[str, dict[str, float]]) -> float:
     name, written, cutoff = re.fullmatch(r"(\w+)(?:\((.*)\))?(?:@(.*))?", measure).groups()  # type: ignore[union-attr]  # matches all above
-    given = {pair.split("=")[0]: ast.literal_eval(pair.split("=")[1]) for pair in (written or "").split(",") if pair}
+    written_parameters = {
+        pair.split("=")[0]: ast.literal_eval(pair.split("=")[1]) for pair in (written or "").split(",") if pair
+    }
     at = {} if cutoff is None else {"recall" if name == "InterpolatedPrecision" else "cutoff": ast.literal_eval(cutoff)}
-    parameters = _DEFAULTS | ({"ideal": "topk"} if name == "GradednDCG" else {}) | given | at
+    parameters = _DEFAULTS | ({"ideal": "topk"} if name == "GradednDCG" else {}) | written_parameters | at
     values = [ranking_oracle.value(name, parameters, scores.get(q, {}), labels[q]) for q in labels]
-    some = [value for value in values if value is not None]
-    return fsum(some) / len(some)
+    present = [value for value in values if value is not None]
+    return fsum(present) / len(present)
 
 
 def _by_ir_measures(

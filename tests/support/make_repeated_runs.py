@@ -45,12 +45,12 @@ def _write_query(tag: str, q: int, finds: float, chance: random.Random) -> Itera
     """Yield the rows of one query: each search finds each good document that is not yet found with the same chance."""
     seen: set[int] = set()
     for iteration in range(1, _SEARCHES + 1):
-        found = [d for d in range(1, _GOOD + 1) if d not in seen and chance.random() < finds][:_RESULTS]
-        while len(found) < _RESULTS:
+        documents = [d for d in range(1, _GOOD + 1) if d not in seen and chance.random() < finds][:_RESULTS]
+        while len(documents) < _RESULTS:
             poor = _GOOD + 1 + int(_POOR * chance.random())
-            found += [poor] if poor not in found else []
-        seen |= set(found)
-        for rank, d in enumerate(found, 1):
+            documents += [poor] if poor not in documents else []
+        seen |= set(documents)
+        for rank, d in enumerate(documents, 1):
             yield f"q{q:02} {iteration} q{q:02}_d{d:02} {rank} {_RESULTS - rank + 1} {tag}\n"
 
 

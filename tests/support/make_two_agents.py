@@ -41,7 +41,7 @@ def _write_costs(files: dict[str, str], chance: random.Random) -> Iterator[str]:
     yield "query_id,system,iteration,calls,input_tokens,output_tokens,seconds,cost\n"
     for agent, (price, parallel) in {"quick": (3, 0.2), "late": (1, 0.5)}.items():
         lines = [line.split() for line in files[f"{agent}.run"].splitlines()]
-        for q, searches in {q: max(int(i) for of, i, *_ in lines if of == q) for q, *_ in lines}.items():
+        for q, searches in {q: max(int(i) for query, i, *_ in lines if query == q) for q, *_ in lines}.items():
             for i in (*range(1, searches + 1), 0):
                 calls = 0 if i == 0 else 2 if chance.random() < parallel else 1
                 read = 400 + 900 * (i or searches + 1) + int(600 * chance.random())
@@ -59,8 +59,8 @@ def _make_labels(chance: random.Random) -> Iterator[int]:
 
 
 def _write_qrels(labels: list[list[int]]) -> Iterator[str]:
-    for q, of in enumerate(labels, 1):
-        for d, label in enumerate(of, 1):
+    for q, labels_of_query in enumerate(labels, 1):
+        for d, label in enumerate(labels_of_query, 1):
             yield f"q{q:02} 0 q{q:02}_d{d:02} {label}\n"
 
 

@@ -31,16 +31,16 @@ def logs() -> dict[str, str]:
     for number, topic in enumerate(TOPICS):
         question = f"What is known about the {topic}?"
         count = 0 if topic == IDLE else 2 + int(3 * chance.random())
-        found = [_find(chance, number, topic, 0.4) for _ in range(count)]
-        old.append({"id": f"case-{number:02d}", "messages": [*_chat(question, topic, found)]})
-        found = [_find(chance, number, topic, 0.75) for _ in range(3 + int(3 * chance.random()))]
+        answers = [_find(chance, number, topic, 0.4) for _ in range(count)]
+        old.append({"id": f"case-{number:02d}", "messages": [*_chat(question, topic, answers)]})
+        answers = [_find(chance, number, topic, 0.75) for _ in range(3 + int(3 * chance.random()))]
         name = str(uuid.uuid5(uuid.NAMESPACE_OID, topic))
-        new.append({"id": name, "model": "claude", "messages": [*_blocks(question, topic, found)]})
+        new.append({"id": name, "model": "claude", "messages": [*_blocks(question, topic, answers)]})
 
     judged = [f"case-{k:02d} 0 {_doc(k, n)} {label}" for k in range(len(TOPICS)) for n, label in enumerate(LABELS)]
     return {
         "old.json": json.dumps(old, indent=1) + "\n",
-        "new.jsonl": "".join(json.dumps(one) + "\n" for one in new),
+        "new.jsonl": "".join(json.dumps(record) + "\n" for record in new),
         "judgments.qrels": "\n".join(judged) + "\n",
     }
 
@@ -56,10 +56,10 @@ def _find(chance: random.Random, topic: int, text: str, quality: float) -> str:
     return json.dumps({"results": [{"id": _doc(topic, k), "title": f"{text}, part {k}"} for k in drawn]})
 
 
-def _chat(question: str, topic: str, found: list[str]) -> Iterator[dict[str, Any]]:
+def _chat(question: str, topic: str, answers: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the messages of OpenAI's chat."""
     yield {"role": "user", "content": question}
-    for number, results in enumerate(found):
+    for number, results in enumerate(answers):
         function = {"name": "search", "arguments": json.dumps({"query": f"{topic} {number}"})}
         calls = [{"id": f"call_{number}", "type": "function", "function": function}]
         yield {"role": "assistant", "content": None, "tool_calls": calls}
@@ -67,10 +67,10 @@ def _chat(question: str, topic: str, found: list[str]) -> Iterator[dict[str, Any
     yield {"role": "assistant", "content": "This is what I found."}
 
 
-def _blocks(question: str, topic: str, found: list[str]) -> Iterator[dict[str, Any]]:
+def _blocks(question: str, topic: str, answers: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the messages of Anthropic's API."""
     yield {"role": "user", "content": question}
-    for number, results in enumerate(found):
+    for number, results in enumerate(answers):
         call = {
             "type": "tool_use",
             "id": f"toolu_{number}",

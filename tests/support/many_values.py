@@ -32,8 +32,8 @@ def main(wanted: int, first_seed: int) -> int:
             odd = differing(measures, case, tolerance=tolerance)
             compared += len(measures) * len(case.labels)
             differences += len(odd)
-            for one in odd[:10]:
-                print("seed", seed, *one, flush=True)
+            for difference in odd[:10]:
+                print("seed", seed, *difference, flush=True)
         seed += 1
         print(f"seeds {first_seed}..{seed - 1}: {compared:,} values compared, {differences} differences", flush=True)
 

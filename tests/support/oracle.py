@@ -152,10 +152,10 @@ def count(
     threshold = Fraction(rel)
     if threshold <= 0:
         raise ValueError("rel must be > 0")
-    searched = iterations(run, gaps=gaps, first=first)
+    iterations_of = iterations(run, gaps=gaps, first=first)
     judged = labels_of(qrels, labels)
     ledger = {}
-    for query, steps in searched.items():
+    for query, steps in iterations_of.items():
         for i in range(1, len(steps) + 1):
             ledger[query, i] = _line(steps, i, judged.get(query, {}), threshold)
     pools, all_good = {}, {}
@@ -163,7 +163,7 @@ def count(
     for query, documents in judged.items():
         best = [max(of_doc.values()) for of_doc in documents.values()]
         good = [label for label in best if label >= threshold]
-        pools[query] = Pool(len(searched.get(query, [])), len(good), sum(good, Fraction(0)))
+        pools[query] = Pool(len(iterations_of.get(query, [])), len(good), sum(good, Fraction(0)))
         all_good[query] = sorted(good, reverse=True)
 
     return Tables(ledger, pools, all_good)
@@ -173,15 +173,15 @@ def _line(steps: Sequence[Iteration], i: int, labels: Labels, threshold: Fractio
     now = steps[i - 1]
     earlier = {doc for step in steps[: i - 1] for doc in step.docs}
     new = set(now.docs) - earlier
-    given = [label_at(labels, doc, now.number) for doc in new]
-    good = [label for label in given if label is not None and label >= threshold]
+    labels_of_new = [label_at(labels, doc, now.number) for doc in new]
+    good = [label for label in labels_of_new if label is not None and label >= threshold]
     return Line(
         R=len(now.docs),
         UR=len(new),
         Dup=len(now.docs) - len(new),
         GR=len(good),
         G=sum(good, Fraction(0)),
-        Unjudged=sum(label is None for label in given),
+        Unjudged=sum(label is None for label in labels_of_new),
     )
 
 
@@ -271,13 +271,13 @@ def value(
 
 def _ideal(good: list[Fraction], per: int, searches: int) -> Fraction:
     """The DCGG of searches that each take the `per` largest labels that are left."""
-    left, found = list(good), Fraction(0)
+    left, gain = list(good), Fraction(0)
     for k in range(1, searches + 1):
         for _ in range(min(per, len(left))):
             best = max(left)
             left.remove(best)
-            found += w(k) * best
-    return found
+            gain += w(k) * best
+    return gain
 
 
 def _all_good(tables: Tables, query: str, pool: str) -> int:
@@ -331,8 +331,8 @@ def per_query(
 
 def mean(values: Mapping[str, Fraction | None]) -> Fraction | None:
     """The mean over all queries of the qrels that have a value; None without any."""
-    known = [value for value in values.values() if value is not None]
-    return sum(known, Fraction(0)) / len(known) if known else None
+    numbers = [value for value in values.values() if value is not None]
+    return sum(numbers, Fraction(0)) / len(numbers) if numbers else None
 
 
 def to_float(value: Fraction | float | None) -> float:

@@ -57,12 +57,12 @@ def classic_labels(
     A retrieved document has the label of its first occurrence, and is left out where that occurrence is unjudged; a
     document that was not retrieved has the largest of its labels.
     """
-    searched = iterations(run)
+    iterations_of = iterations(run)
     values: dict[str, dict[str, Fraction]] = {}
     for query, documents in labels_of(qrels, labels).items():
         values[query] = {}
         for doc, of_doc in documents.items():
-            first = next((step for step in searched.get(query, []) if doc in step.docs), None)
+            first = next((step for step in iterations_of.get(query, []) if doc in step.docs), None)
             label = max(of_doc.values()) if first is None else label_at(documents, doc, first.number)
             if label is not None:
                 values[query][doc] = label

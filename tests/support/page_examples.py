@@ -68,8 +68,8 @@ def _run_command(line: str, checkout: Path, *, must_succeed: bool = False) -> st
         )
 
     assert done.returncode == 0 or not must_succeed, f"{line}{done.stderr}"
-    said = re.sub(r"goodgain=\S+ ir_measures=\S+", "goodgain=... ir_measures=...", done.stderr)
-    printed = re.sub(r" +$", "", done.stdout + said, flags=re.MULTILINE)  # rich fills each line of a table
+    notices = re.sub(r"goodgain=\S+ ir_measures=\S+", "goodgain=... ir_measures=...", done.stderr)
+    printed = re.sub(r" +$", "", done.stdout + notices, flags=re.MULTILINE)  # rich fills each line of a table
     return line + printed + (f"$ echo $?\n{done.returncode}\n" if done.returncode else "")
 
 

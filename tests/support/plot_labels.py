@@ -49,7 +49,7 @@ def list_labels(figure: Figure) -> list[tuple[str, Bbox]]:
     """All texts that a figure shows, each with its place in pixels."""
     canvas = FigureCanvasAgg(figure)
     canvas.draw()
-    of_ticks, shown = set(), []
+    of_ticks, visible = set(), []
 
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
@@ -57,10 +57,10 @@ def list_labels(figure: Figure) -> list[tuple[str, Bbox]]:
             for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
                 of_ticks |= {tick.label1, tick.label2}
                 if low <= tick.get_loc() <= high:
-                    shown += [tick.label1, tick.label2]
+                    visible += [tick.label1, tick.label2]
 
-    shown += [text for text in figure.findobj(Text) if text not in of_ticks]
-    texts = [text for text in shown if isinstance(text, Text) and text.get_visible() and text.get_text().strip()]
+    visible += [text for text in figure.findobj(Text) if text not in of_ticks]
+    texts = [text for text in visible if isinstance(text, Text) and text.get_visible() and text.get_text().strip()]
     # Not the leader of a name at the end of a line.
     return [(text.get_text(), Text.get_window_extent(text, canvas.get_renderer())) for text in texts]
 
@@ -71,6 +71,6 @@ def check_labels(figure: Figure) -> None:
     for text, box in labels:
         assert box.x0 > -1 and box.y0 > -1, f"{text!r} is cut off"
         assert box.x1 < figure.bbox.x1 + 1 and box.y1 < figure.bbox.y1 + 1, f"{text!r} is cut off"
-    for (one, box), (other, beside) in combinations(labels, 2):
-        overlap = Bbox.intersection(box, beside)
-        assert overlap is None or min(overlap.width, overlap.height) < 1, f"{one!r} and {other!r} overlap"
+    for (text, box), (other_text, other_box) in combinations(labels, 2):
+        overlap = Bbox.intersection(box, other_box)
+        assert overlap is None or min(overlap.width, overlap.height) < 1, f"{text!r} and {other_text!r} overlap"

@@ -53,10 +53,10 @@ def make_case(random: Random, shape: Shape = SMALL) -> Case:
     """A run with at least one row and qrels with at least one."""
     queries = [f"q{n}" for n in range(1, random.randint(1, shape.queries) + 1)]
     documents = [f"d{n}" for n in range(1, random.randint(1, shape.documents) + 1)]
-    searched = _some(random, queries)
-    judged = _some(random, queries)
-    run = [row for query in searched for row in _query_rows(random, shape, query, documents)]
-    qrels = [row for query in judged for row in _judgments(random, shape, query, documents)]
+    searched_queries = _some(random, queries)
+    judged_queries = _some(random, queries)
+    run = [row for query in searched_queries for row in _query_rows(random, shape, query, documents)]
+    qrels = [row for query in judged_queries for row in _judgments(random, shape, query, documents)]
     if shape.shuffled:
         random.shuffle(run)
         random.shuffle(qrels)
@@ -101,7 +101,7 @@ def _iteration_rows(random: Random, shape: Shape, query: str, number: int | str,
     scores = [float(2 * size - place) for place in range(size)]
     if not shape.score_follows_rank:
         random.shuffle(scores)
-    rows = [RunRow(query, number, *rest) for rest in zip(docs, ranks, scores, strict=True)]
+    rows = [RunRow(query, number, *fields) for fields in zip(docs, ranks, scores, strict=True)]
     if not docs or random.randint(0, 9) == 0:
         rows.append(RunRow(query, number, EMPTY, random.choice((0, 0, 1, 9)), random.choice((0.0, 0.0, 77.5))))
     return rows
@@ -121,8 +121,8 @@ def _labels(random: Random, shape: Shape, query: str, pool: list[str], gains: tu
     rows: list[QrelRow] = []
     for doc in pool:
         columns = [random.choice(("0", "Q0")), *map(str, range(1, shape.iterations + 3))]
-        kept = [column for column in columns if random.randint(0, 2) == 0] or columns[:1]
-        rows += [QrelRow(query, column, doc, random.choice(gains)) for column in kept]
+        chosen = [column for column in columns if random.randint(0, 2) == 0] or columns[:1]
+        rows += [QrelRow(query, column, doc, random.choice(gains)) for column in chosen]
     return rows
 
 

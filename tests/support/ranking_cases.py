@@ -54,8 +54,12 @@ def make_case(random: Random, *, queries: int = 6, labels: tuple[float, ...] = (
         if judged and random.random() < 0.1:
             pass  # only the run knows it
         else:
-            some = labels if random.random() < 0.8 else random.choice([(0,), tuple(x for x in labels if x <= 0)])
-            judged[query] = {doc: random.choice(some) for doc in random.sample(DOCS, random.randint(1, len(DOCS)))}
+            labels_of_query = (
+                labels if random.random() < 0.8 else random.choice([(0,), tuple(x for x in labels if x <= 0)])
+            )
+            judged[query] = {
+                doc: random.choice(labels_of_query) for doc in random.sample(DOCS, random.randint(1, len(DOCS)))
+            }
         if random.random() < 0.9:
             scores[query] = _make_ranking(random)
     return RankedCase(scores, judged)
@@ -100,5 +104,5 @@ def parameters_of(measure: ir_measures.Measure) -> dict[str, Any]:
     """The parameters of a measure with their defaults, as the oracle takes them."""
     from ir_measures.providers.base import NOT_PROVIDED
 
-    found = {name: measure[name] for name in measure.SUPPORTED_PARAMS}
-    return {name: value for name, value in found.items() if value is not NOT_PROVIDED}
+    values = {name: measure[name] for name in measure.SUPPORTED_PARAMS}
+    return {name: value for name, value in values.items() if value is not NOT_PROVIDED}

@@ -144,8 +144,8 @@ def _ap(q: Ranked, whole: int) -> Number:
 
 def _interpolated(q: Ranked) -> Fraction:
     """Python's floats stand in for C's: what is truncated after + 0.9 is a matter of the last bit."""
-    needed = int(float(f"{q.p['recall']:.2f}") * len(q.good) + 0.9)
-    return max(_precision_at_hits(q)[max(needed, 1) - 1 :], default=Fraction(0))
+    hits = int(float(f"{q.p['recall']:.2f}") * len(q.good) + 0.9)
+    return max(_precision_at_hits(q)[max(hits, 1) - 1 :], default=Fraction(0))
 
 
 def _rbp(q: Ranked) -> float:

@@ -33,7 +33,7 @@ def write_hostile(path: Path, **options: Any) -> Path:
     rows = [
         {"system": system, "query_id": query, "iteration": 1 + k // 2, "search": 1, "rank": 1 + k % 2, "doc_id": document,
          "title": f"title {document}", "url": URLS[document], "search_query": f"search {END}", "status": "ok"}
-        for system, found in systems.items() for query in QUERIES for k, document in enumerate(found)
+        for system, documents_of_system in systems.items() for query in QUERIES for k, document in enumerate(documents_of_system)
     ]  # fmt: skip
     results = pl.DataFrame(rows)
     runs = {system: gg.to_run(results.filter(system=system)) for system in systems}

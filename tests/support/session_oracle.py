@@ -23,12 +23,12 @@ class Walked(NamedTuple):
 
 
 def walk(rounds: Rounds) -> list[Walked]:
-    found, seen = [], set[str]()
+    steps, seen = [], set[str]()
     for m, documents in enumerate(rounds, 1):
         for r, document in enumerate(documents, 1):
-            found.append(Walked(m, r, None if document in seen else document, document))
+            steps.append(Walked(m, r, None if document in seen else document, document))
             seen.add(document)
-    return found
+    return steps
 
 
 def session_dcg(
@@ -84,7 +84,12 @@ def cube_test(
     rounds: Rounds, labels: Mapping[str, Mapping[str, float]], number: int, gamma: float = 0.5, height: float = 5
 ) -> Cube:
     """CT and ACT of the rounds, and the bound of nCT for `number` rounds."""
-    relevant = [(doc, s, label) for doc, of in labels.items() for s, label in of.items() if label > 0]
+    relevant = [
+        (doc, s, label)
+        for doc, labels_of_document in labels.items()
+        for s, label in labels_of_document.items()
+        if label > 0
+    ]
     subtopics = {s for _, s, _ in relevant}
     if not subtopics or not rounds:
         return Cube(0, 0, 1)

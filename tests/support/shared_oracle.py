@@ -17,8 +17,8 @@ def join(searches: Searches) -> list[str]:
 
 
 def jaccard(first: Searches, second: Searches) -> float:
-    one, other = {*join(first)}, {*join(second)}
-    return len(one & other) / len(one | other)
+    documents, other_documents = {*join(first)}, {*join(second)}
+    return len(documents & other_documents) / len(documents | other_documents)
 
 
 def overlap(first: Sequence[str], second: Sequence[str], p: float) -> float:

@@ -43,12 +43,12 @@ def run_whole(command: str, folder: Path) -> dict[str, list[str]]:
             shutil.copytree(EXAMPLES / name, folder / name)
     before = {path for path in folder.rglob("*") if path.is_file()}
     done = run_command(*shlex.split(command), cwd=folder)
-    found = {} if done.returncode == 0 else {"status": [str(done.returncode)]}
-    found |= {"stdout": _make_lines(done.stdout, folder), "stderr": _make_lines(done.stderr, folder)}
+    outputs = {} if done.returncode == 0 else {"status": [str(done.returncode)]}
+    outputs |= {"stdout": _make_lines(done.stdout, folder), "stderr": _make_lines(done.stderr, folder)}
     for path in sorted({path for path in folder.rglob("*") if path.is_file()} - before):
         if path.suffix not in (".journal", ".parquet"):
-            found[str(path.relative_to(folder))] = _make_lines(path.read_text("utf-8"), folder)
-    return found
+            outputs[str(path.relative_to(folder))] = _make_lines(path.read_text("utf-8"), folder)
+    return outputs
 
 
 def _make_lines(text: str, folder: Path) -> list[str]:
@@ -57,11 +57,11 @@ def _make_lines(text: str, folder: Path) -> list[str]:
 
 
 def _rewrite(folder: Path) -> None:
-    found = {}
+    outputs = {}
     for command in read_commands(folder):
         with tempfile.TemporaryDirectory() as place:
-            found[command] = run_whole(command, Path(place).resolve())
-    (folder / NAME).write_text(json.dumps(found, ensure_ascii=False, indent=1) + "\n", "utf-8")
+            outputs[command] = run_whole(command, Path(place).resolve())
+    (folder / NAME).write_text(json.dumps(outputs, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
