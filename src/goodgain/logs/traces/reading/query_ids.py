@@ -219,6 +219,7 @@ def _make_repeated_error(query: NamedQuery, earlier: NamedQuery) -> InputError:
         name += f" of system {system!r}"
     if replicate is not None:
         name += f", replicate {replicate!r},"
+
     message = (
         f"{format_place(query.at)}: {name} is also in {format_place(earlier.at)}. Number the "
         f"runs of a query in a field repeat; for other queries, name the field of their ids: {spell('query_id', 'id')}"
