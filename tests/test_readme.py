@@ -96,6 +96,16 @@ def test_the_readme_leads_to_the_pages_in_five_groups() -> None:
     assert rows == ["start", "from logs to runs", "score and compare", "judge", "reference"]
 
 
+def test_the_first_page_of_each_group_has_at_most_300_words_and_an_example() -> None:
+    table = README.partition("## Where to go next")[2].partition("\n## ")[0]
+    first = re.findall(r"^\| [^|]+ \| \[[^\]]+\]\(([^)]+)\)", table, re.MULTILINE)
+    assert len(first) == 5
+    for page in first:
+        words = (ROOT / page).read_text(encoding="utf-8").split()
+        assert len(words) <= 300, page
+        assert "```" in " ".join(words), page
+
+
 def test_the_readme_has_at_most_120_lines() -> None:
     assert len(README.splitlines()) <= 120
 
