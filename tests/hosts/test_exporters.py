@@ -83,6 +83,19 @@ def test_a_session_of_claude_code_that_vibelens_exports_has_the_results_of_the_l
     assert exported.equals(gg.read_traces(log).select(columns))
 
 
+def test_summaries_and_subagents_in_a_trajectory_of_vibelens_begin_no_turn(tmp_path: Path) -> None:
+    """The mark of a summary is lost in the trajectory, but not its first words."""
+    text = (LOGS / "claude_code" / "session.jsonl").read_text()
+    began = "This session is being continued from a previous conversation that ran out of context."
+    log = tmp_path / "session.jsonl"
+    log.write_text(text.replace("This session goes on from an earlier one.", began))
+    columns = ["rank", "url", "search_query"]
+    exported = gg.read_traces(_export(ClaudeParser(), log, tmp_path)).select(columns)
+    assert began in log.read_text()
+    assert len(exported) == 6
+    assert exported.equals(gg.read_traces(log).select(columns))
+
+
 @pytest.mark.filterwarnings("default")
 def test_a_rollout_of_codex_that_vibelens_exports_lacks_searches_and_a_notice_says_so(tmp_path: Path) -> None:
     exported = _export(CodexParser(), LOGS / "codex" / "rollout.jsonl", tmp_path)
