@@ -111,10 +111,11 @@ class Opening(NamedTuple):
     @property
     def highlights(self) -> list[str]:
         """All systems or, if there are more than six, the first, the lead, and two with the highest means."""
+        if len(self.scores) <= MOST_SYSTEMS:
+            return [*self.scores]
         means = self._find_means()
         by_mean = sorted(means, key=lambda system: -1.0 if means[system] is None else means[system], reverse=True)
-        chosen = choose_first([*dict.fromkeys([self.base, self.lead, *by_mean])])
-        return [system for system in self.scores if system in chosen]
+        return choose_first([*dict.fromkeys([self.base, self.lead, *by_mean])])
 
     @property
     def rows(self) -> dict[str, dict[str, Any]]:

@@ -140,8 +140,8 @@ def _describe_grey(points: pl.DataFrame, highlights: Sequence[str]) -> list[str]
 def _draw_differences(comparison: Comparison, measure: str, highlights: Sequence[str]) -> Iterator[_Plot]:
     from goodgain.analysis.reporting.plots.canvas import share_scales
 
-    is_shown = pl.col("system").is_in([*highlights])
-    rows = comparison.pairs.filter(is_shown, measure=measure).rows(named=True)
+    row_of = comparison.pairs.filter(measure=measure).rows_by_key("system", named=True, include_key=True, unique=True)
+    rows = [row_of[system] for system in highlights if system in row_of]
     axes = [plots.per_query(comparison, measure, system=row["system"], against=row["against"]) for row in rows]
     share_scales(axes, "x")
     for row, ax in zip(rows, axes, strict=True):

@@ -156,14 +156,14 @@ def build_search_tables(searches: pl.DataFrame, systems: Sequence[str]) -> Itera
     """Yield a table for each of the systems, with a row per search: what the search adds on average."""
     amounts = [name for name in _AMOUNTS if name in searches.columns]
     header = ["search", "queries still searching", "new good documents", "gain", "repeats", *amounts]
-    chosen = searches.filter(pl.col("system").is_in([*systems]))
-    for (system,), rows_of_system in chosen.group_by("system", maintain_order=True):
+    for system in systems:
         rows = []
-        for row in rows_of_system.iter_rows(named=True):
+        for row in searches.filter(system=system).iter_rows(named=True):
             name, searching = "after the last search", "–"
             if row["search"] is not None:
                 name, searching = f"search {row['search']}", f"{row['searching']:,}"
             added = ["–" if row[column] is None else f"{row[column]:.2f}" for column in _ADDED]
             paid = ["–" if row[amount] is None else format_amount(row[amount]) for amount in amounts]
             rows.append([name, searching, *added, *paid])
-        yield Table.of(str(system), header, 1, rows)
+        if rows:
+            yield Table.of(system, header, 1, rows)

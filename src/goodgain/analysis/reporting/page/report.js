@@ -4,7 +4,7 @@
   const [base, ...others] = data.systems;
   const KINDS = ["new good", "new, not good", "unjudged", "repeated"];
   const LOOKS = ["new-good", "new-other", "unjudged", "repeated"];
-  const FIRST = 25, MORE = 100;
+  const FIRST = matchMedia("(max-width: 44rem)").matches ? 10 : 25, MORE = 100;
   /** With more systems, a query shows the first system and the chosen one, as columns for all would not fit. */
   const MOST_SYSTEMS = 6;
   const show = (value) => (value === null ? "–" : Number.isInteger(value) && Math.abs(value) > 1e6 ? String(value) : value.toFixed(4));
