@@ -57,9 +57,9 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
         return "; ".join([*clauses, f"name its format with {spell('format')}, or {_WRITE_JSONL}"])
 
     count = _count_by_shape(log, options)
-    listed = (
-        "" if count.is_read else advise_on_lists(log, options, (nearest.name,) if nearest and not nearest.place else ())
-    )
+    listed = ""
+    if not (count.is_read or count.has_results):
+        listed = advise_on_lists(log, options, (nearest.name,) if nearest and not nearest.place else ())
     clauses += [clause for clause in (listed, count.text) if clause]
     is_advised = "pass " in f"{listed} {count.text}"
     if not (listed or count.text):
@@ -169,6 +169,7 @@ class _ShapeCount(NamedTuple):
     text: str = ""  # empty: no call of a tool
     example: str = ""  # a search as a line in the format jsonl; empty: no search
     is_read: bool = False  # all searches were read
+    has_results: bool = False  # at least one search was read
 
     @property
     def ending(self) -> str:
@@ -198,9 +199,8 @@ def _count_by_shape(log: Log, options: ReadOptions) -> _ShapeCount:
         return _ShapeCount()
 
     is_refused = bool(summary.unparsed or (summary.unrecorded and options.unrecorded == "raise"))
-    return _ShapeCount(
-        _describe_count(summary, has_ids=ids > 0, is_refused=is_refused), _write_example(*first), not is_refused
-    )
+    text = _describe_count(summary, has_ids=ids > 0, is_refused=is_refused)
+    return _ShapeCount(text, _write_example(*first), not is_refused, bool(first[1].results))
 
 
 def _describe_count(summary: Summary, *, has_ids: bool, is_refused: bool) -> str:
