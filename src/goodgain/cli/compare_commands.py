@@ -31,10 +31,10 @@ from goodgain.experiments.experiment import Experiment
 from goodgain.experiments.reports import gather_evidence
 from goodgain.files.terminal_tables import ANY_WIDTH, print_drawn
 from goodgain.formats.query_tables import read_outcomes, read_questions
+from goodgain.measures.changed_scores import leave_out_empty
 from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import add_counts, parse_measures
-from goodgain.measures.scores import leave_out_empty
 from goodgain.measures.without_labels import list_measures_without_labels
 from goodgain.scoring.shared_arguments import OF_REPORTS
 

@@ -23,9 +23,9 @@ from goodgain.logs.traces.output.run_batches import LACKS_IDS
 from goodgain.logs.traces.reading.query_ids import read_query_ids
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading.trace_files_and_tasks import Paths
+from goodgain.measures.changed_scores import leave_out_empty
 from goodgain.measures.ledger_values import tabulate_ledger
 from goodgain.measures.names import Measures, parse_measures
-from goodgain.measures.scores import leave_out_empty
 from goodgain.measures.thresholds import find_thresholds
 from goodgain.options import spell
 from goodgain.scoring.scoring import Scoring, notices_for

@@ -26,19 +26,24 @@ _MOST_SEARCHES = 1_000
 
 
 def _share_repeated(searches: Searches) -> pl.DataFrame:
-    rows = searches.tables["results"].join(searches.lengths, on="query_id", how="semi", maintain_order="left")
-    number, text = pl.col("iteration").rank("dense").over("query_id"), pl.col("search_query")
-    rows = rows.filter(number <= searches.upto) if searches.upto else rows
-    rows = rows.with_columns(text=text.map_elements(_normalise, pl.String))
+    searched = searches.lengths
+    rows = searches.tables["results"].join(searched, on="query_id", how="semi", maintain_order="left")
+    if searches.upto:
+        number = pl.col("iteration").rank("dense").over("query_id")
+        rows = rows.filter(number <= searches.upto)
+    rows = rows.with_columns(text=pl.col("search_query").map_elements(_normalise, pl.String))
 
-    is_repeated = pl.col("text").is_not_null() & ~pl.struct("query_id", "text", "arguments").is_first_distinct()
+    is_first = pl.struct("query_id", "text", "arguments").is_first_distinct()
+    is_repeated = pl.col("text").is_not_null() & ~is_first
+    has_texts = pl.col("text").count() > 0
     by_query = rows.with_columns(repeated=is_repeated).group_by("query_id", maintain_order=True)
-    return by_query.agg(value=pl.when(pl.col("text").count() > 0).then(pl.col("repeated").mean()))
+    return by_query.agg(value=pl.when(has_texts).then(pl.col("repeated").mean()))
 
 
 def _normalise(text: str) -> str | None:
     """Return a search string in NFKC, case-folded and with white space collapsed; None if nothing is left."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()) or None
+    normal = unicodedata.normalize("NFKC", text).casefold()
+    return " ".join(normal.split()) or None
 
 
 def _find_area(searches: Searches) -> pl.DataFrame:
@@ -49,9 +54,13 @@ def _find_area(searches: Searches) -> pl.DataFrame:
         return at_iterations.select("query_id", value=pl.mean_horizontal(pl.exclude("query_id")))
 
     values = _score_by_spend(inner, over, searches)
-    begin, end = pl.col("spend"), pl.col("spend").shift(-1).over("query_id").fill_null(budget)
-    steps = values.with_columns(step=pl.col("value") * (end.clip(0, budget) - begin.clip(0, budget)))
-    area = pl.when(begin.is_not_null().all()).then(pl.col("step").sum() / budget).otherwise(math.nan)
+    begin = pl.col("spend")
+    end = begin.shift(-1).over("query_id").fill_null(budget)
+    width = end.clip(0, budget) - begin.clip(0, budget)
+    steps = values.with_columns(step=pl.col("value") * width)
+
+    is_known = begin.is_not_null().all()
+    area = pl.when(is_known).then(pl.col("step").sum() / budget).otherwise(math.nan)
     return steps.group_by("query_id", maintain_order=True).agg(value=area)
 
 
@@ -59,7 +68,8 @@ def _find_value_at(searches: Searches) -> pl.DataFrame:
     over, budget = searches.parameters["over"], searches.parameters["budget"]
     inner: Any = parse_inner(ValueAt(**searches.parameters))
     if over == "searches":
-        return _score_at(inner, [budget], searches).rename({str(inner(cutoff=budget)): "value"})
+        at_budget = str(inner(cutoff=budget))
+        return _score_at(inner, [budget], searches).rename({at_budget: "value"})
 
     values = _score_by_spend(inner, over, searches)
     is_known = pl.col("spend").is_not_null().all()
@@ -73,7 +83,8 @@ def _score_at(inner: Any, iterations: Iterable[int], searches: Searches) -> pl.D
     """Return the value of `inner` at each of the iterations: a row per query, a column per iteration."""
     from goodgain.measures.ledger_values import final_values  # imported when something is scored
 
-    return final_values([inner(cutoff=i) for i in iterations], {inner.rel: searches.count(inner.rel)})
+    measures = [inner(cutoff=iteration) for iteration in iterations]
+    return final_values(measures, {inner.rel: searches.count(inner.rel)})
 
 
 def _score_by_spend(inner: Any, over: str, searches: Searches) -> pl.DataFrame:
@@ -81,8 +92,12 @@ def _score_by_spend(inner: Any, over: str, searches: Searches) -> pl.DataFrame:
     from goodgain.measures.ledger_values import running_values  # imported when something is scored
 
     counts = searches.count(inner.rel)
-    of_ledger = counts.ledger.select(*_KEY, spend=pl.col("R").cum_sum().over("query_id").cast(pl.Float64))
-    spends = of_ledger if over == "results" else searches.tables["costs"].filter(over=over).select(*_KEY, "spend")
+    if over == "results":
+        results = pl.col("R").cum_sum().over("query_id")
+        spends = counts.ledger.select(*_KEY, spend=results.cast(pl.Float64))
+    else:
+        spends = searches.tables["costs"].filter(over=over).select(*_KEY, "spend")
+
     values = running_values([inner], {inner.rel: counts}).rename({str(inner): "value"})
     return values.join(spends, on=_KEY, how="left").sort(_KEY)
 
@@ -116,7 +131,8 @@ RepeatedQueries = _declare(
 
 def _sum_costs(searches: Searches, column: str) -> pl.DataFrame:
     totals = searches.tables["costs"].filter(over=f"total {column}")
-    return totals.join(searches.lengths, on="query_id", how="semi").select("query_id", value="spend")
+    of_searched = totals.join(searches.lengths, on="query_id", how="semi")
+    return of_searched.select("query_id", value="spend")
 
 
 _OF_QUERIES = {

@@ -13,7 +13,7 @@ import polars as pl
 
 from goodgain.counting.ledger import Counts, count
 from goodgain.formats import Qrels, Run
-from goodgain.measures.declaration import DeclaredMeasure, GoodGainMeasure, find_declaration
+from goodgain.measures.declaration import Declaration, DeclaredMeasure, GoodGainMeasure, find_declaration
 from goodgain.measures.ledger_values import BatchScores, final_values
 from goodgain.measures.ranking_values import RankedScores, find_positions
 from goodgain.measures.thresholds import find_thresholds
@@ -26,9 +26,15 @@ def find_rule(measure: ir_measures.Measure) -> Literal["sum", "highest"] | None:
     >>> find_rule(ir_measures.P @ 10), find_rule(ir_measures.RR), find_rule(ir_measures.nDCG @ 10)
     ('sum', 'highest', None)
     """
-    declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
+    declared = _find_declaration(measure)
     is_moved = measure.params.get("judged_only")  # a judgment would change the ranks of later documents
-    return None if declared is None or is_moved else declared.from_labels
+    if declared is None or is_moved:
+        return None
+    return declared.from_labels
+
+
+def _find_declaration(measure: ir_measures.Measure) -> Declaration | None:
+    return measure.declaration if isinstance(measure, DeclaredMeasure) else find_declaration(measure)
 
 
 def find_largest_label(qrels: pl.DataFrame) -> float:
@@ -56,7 +62,7 @@ def find_range(measure: ir_measures.Measure, label: float) -> Range:
     >>> find_range(ir_measures.nDCG @ 10, 3.0)
     Range(least=0.0, most=1.0, is_0_or_1=False)
     """
-    declared = measure.declaration if isinstance(measure, DeclaredMeasure) else find_declaration(measure)
+    declared = _find_declaration(measure)
     if declared is None:
         return Range()
     ends = {"max gain": label, "": math.inf}
@@ -114,27 +120,39 @@ def find_contributions(
     The dict maps the name of a measure to a frame with the columns `query_id`, `doc_id` and `added` (how much the value rises).
     """
     good_gain, ranked = _split(measures)
-    of_iterations = _add_to_iterations(qrels, run, good_gain, label) if good_gain else {}
-    return of_iterations | (_add_to_ranking(qrels, run, ranked, label, order) if ranked else {})
+    contributions: dict[str, pl.DataFrame] = {}
+    if good_gain:
+        contributions |= _add_to_iterations(qrels, run, good_gain, label)
+    if ranked:
+        contributions |= _add_to_ranking(qrels, run, ranked, label, order)
+    return contributions
 
 
 def _add_to_iterations(
     qrels: Qrels, run: Run, measures: Sequence[GoodGainMeasure], label: float
 ) -> dict[str, pl.DataFrame]:
     """Return the contributions to good-gain measures. Results first found in the same iteration add the same amount."""
+    unjudged = _find_unjudged(qrels, run)
+    counts = count(qrels.frame, run.rows, rels=find_thresholds(measures))
+    places = unjudged.select("query_id", "iteration").unique()
+    added = _score_each_iteration(counts, measures, places, label)
+
+    joined = unjudged.join(added, on=["query_id", "iteration"])
+    names = [str(measure) for measure in measures]
+    return {name: joined.select(*_DOCUMENT, added=name) for name in names}
+
+
+def _find_unjudged(qrels: Qrels, run: Run) -> pl.DataFrame:
+    """Return the unjudged results of judged queries, with the iteration, counted from 1, that found them first."""
     numbers = run.rows.select("query_id", number="iteration").unique()
-    numbers = numbers.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
+    iteration = pl.col("number").rank("dense").over("query_id")
+    numbers = numbers.with_columns(iteration=iteration.cast(pl.Int64))
+
     firsts = run.first_iterations.rename({"iteration": "number"})
     judged = qrels.frame.select(*_DOCUMENT)
-    unjudged = (
-        firsts.join(judged, on="query_id", how="semi")
-        .join(judged, on=_DOCUMENT, how="anti")
-        .join(numbers, on=["query_id", "number"])
-    )
-    counts = count(qrels.frame, run.rows, rels=find_thresholds(measures))
-    added = _score_each_iteration(counts, measures, unjudged.select("query_id", "iteration").unique(), label)
-    joined = unjudged.join(added, on=["query_id", "iteration"])
-    return {str(m): joined.select(*_DOCUMENT, added=str(m)) for m in measures}
+    of_judged_queries = firsts.join(judged, on="query_id", how="semi")
+    unjudged = of_judged_queries.join(judged, on=_DOCUMENT, how="anti")
+    return unjudged.join(numbers, on=["query_id", "number"])
 
 
 def _score_each_iteration(
@@ -144,24 +162,29 @@ def _score_each_iteration(
 
     `places` has the columns `query_id` and `iteration`. Each row of `places` is scored alone. No other document counts as good.
     """
-    named = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
-    alone: dict[float, Counts] = {}
-    nothing: dict[float, Counts] = {}
-    for rel, of in counts.items():
-        rows = named.rename({"iteration": "place"}).join(of.ledger, on="query_id").sort("at", "iteration")
-        is_here = (pl.col("iteration") == pl.col("place")) & pl.lit(label >= rel)
-        good = rows.with_columns(GR=is_here.cast(pl.Int64), G=pl.when(is_here).then(label).otherwise(0.0))
-        none = rows.with_columns(GR=pl.lit(0, pl.Int64), G=pl.lit(0.0))
-        of_places = named.join(of.pools, on="query_id").sort("at")
-        pools_of = of_places.with_columns(query_id="at").select(of.pools.columns)
-        alone[rel], nothing[rel] = (
-            of._replace(ledger=frame.with_columns(query_id="at").select(of.ledger.columns), pools=pools_of)
-            for frame in (good, none)
-        )
-    names = [str(measure) for measure in measures]
-    values, base = (final_values(measures, form).sort("query_id") for form in (alone, nothing))
-    added = values.select("query_id", *(pl.col(name) - base.get_column(name) for name in names))
-    return named.join(added, left_on="at", right_on="query_id").drop("at")
+    # one query for each place, called `at`, with all iterations of the real query
+    numbered = places.with_columns(at=pl.format("{} {}", pl.int_range(pl.len()), "query_id"))
+    with_document: dict[float, Counts] = {}
+    without_document: dict[float, Counts] = {}
+    for rel, of_rel in counts.items():
+        ledger = numbered.rename({"iteration": "place"}).join(of_rel.ledger, on="query_id").sort("at", "iteration")
+        pools = numbered.join(of_rel.pools, on="query_id").sort("at").with_columns(query_id="at")
+        of_places = of_rel._replace(pools=pools.select(of_rel.pools.columns))
+
+        is_good = (pl.col("iteration") == pl.col("place")) & pl.lit(label >= rel)
+        gain = pl.when(is_good).then(label).otherwise(0.0)
+        for form, num_good, good_gain in (
+            (with_document, is_good.cast(pl.Int64), gain),
+            (without_document, pl.lit(0, pl.Int64), pl.lit(0.0)),
+        ):
+            rows = ledger.with_columns(query_id="at", GR=num_good, G=good_gain)
+            form[rel] = of_places._replace(ledger=rows.select(of_rel.ledger.columns))
+
+    values = final_values(measures, with_document).sort("query_id")
+    base = final_values(measures, without_document).sort("query_id")
+    added = [pl.col(str(measure)) - base.get_column(str(measure)) for measure in measures]
+    rises = values.select("query_id", *added)
+    return numbered.join(rises, left_on="at", right_on="query_id").drop("at")
 
 
 def _add_to_ranking(
@@ -170,17 +193,29 @@ def _add_to_ranking(
     judgments = qrels.judgments
     positions = find_positions(measures)
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)
+
     unjudged = table.rows.filter(pl.col("relevance").is_null())
     number = pl.format("{}", pl.int_range(pl.len(), dtype=pl.Int64)).str.zfill(12)
-    named = unjudged.join(table.retrieved, on="query", how="left", maintain_order="left").with_columns(at=number)
-    labels = named.select(query_id="at", doc_id="doc_id", relevance=pl.lit(label))
-    query = pl.int_range(pl.len(), dtype=pl.UInt32)
-    places = [name for name in ("k", *sorted(positions - {"k"})) if name in named.columns]
-    rows = named.select(query.alias("query"), *places, relevance=pl.lit(label))
-    retrieved = named.select(query.alias("query"), "NumRet")
-    scores = [RankedScores(measures, number_judgments(labels)) for _ in range(2)]
-    for one, some in zip(scores, (rows, rows.clear()), strict=True):
-        one.add(RankingTable(some, retrieved))
-    values, base = (one.finish() for one in scores)
-    documents = named.select(judgments.query_ids.gather(named.get_column("query")).alias("query_id"), "doc_id")
-    return {str(one): documents.with_columns(added=values[str(one)] - base[str(one)]) for one in measures}
+    documents = unjudged.join(table.retrieved, on="query", how="left", maintain_order="left").with_columns(at=number)
+
+    # each document is scored alone, as the only judged document of a query called `at`
+    labels = documents.select(query_id="at", doc_id="doc_id", relevance=pl.lit(label))
+    query = pl.int_range(pl.len(), dtype=pl.UInt32).alias("query")
+    places = [name for name in ("k", *sorted(positions - {"k"})) if name in documents.columns]
+    rows = documents.select(query, *places, relevance=pl.lit(label))
+    retrieved = documents.select(query, "NumRet")
+
+    values = _score_rows(measures, labels, rows, retrieved)
+    base = _score_rows(measures, labels, rows.clear(), retrieved)
+    query_ids = judgments.query_ids.gather(documents.get_column("query"))
+    results = documents.select(query_ids.alias("query_id"), "doc_id")
+    names = [str(measure) for measure in measures]
+    return {name: results.with_columns(added=values[name] - base[name]) for name in names}
+
+
+def _score_rows(
+    measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, rows: pl.DataFrame, retrieved: pl.DataFrame
+) -> pl.DataFrame:
+    scores = RankedScores(measures, number_judgments(labels))
+    scores.add(RankingTable(rows, retrieved))
+    return scores.finish()

@@ -29,8 +29,9 @@ _DEEPEST = 1000
 
 
 def _compute_set_f(ranks: Ranks) -> Array:
-    found = ranks.total(ranks.relevant)
-    precision, recall = divide(found, ranks.num_ret), divide(found, ranks.num_rel)
+    relevant = ranks.total(ranks.relevant)
+    precision = divide(relevant, ranks.num_ret)
+    recall = divide(relevant, ranks.num_rel)
     x = float(ranks.parameters["beta"])
     return divide((x + 1) * precision * recall, x * precision + recall)
 
@@ -44,11 +45,14 @@ def _count_needed(ranks: Ranks) -> Array:
 def _compute_rbp(ranks: Ranks) -> Array:
     p = float(ranks.parameters["p"])
     weight = np.where(ranks.k <= _DEEPEST, p ** (ranks.k - 1.0), 0.0)
-    return ranks.total(weight * ranks.relevant) / math.fsum(p**k for k in range(_DEEPEST))
+    weights = math.fsum(p**k for k in range(_DEEPEST))
+    return ranks.total(weight * ranks.relevant) / weights
 
 
 def _compute_err(ranks: Ranks) -> Array:
-    satisfied = (2.0 ** np.maximum(ranks.label, 0) - 1) / 2.0 ** ranks.parameters.get("max_rel", MAX_REL.default)
+    max_rel = ranks.parameters.get("max_rel", MAX_REL.default)
+    gain = 2.0 ** np.maximum(ranks.label, 0) - 1
+    satisfied = gain / 2.0**max_rel
     return ranks.total(satisfied * ranks.product_before(1 - satisfied) / ranks.k)
 
 

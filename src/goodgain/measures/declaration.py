@@ -14,6 +14,7 @@ import polars as pl
 from ir_measures.measures import ParamInfo
 
 from goodgain.errors import MeasureError
+from goodgain.measures.docstring_examples import write_example
 from goodgain.measures.parameters import (
     COMPUTED_RULES,
     LEDGER_RULES,
@@ -157,7 +158,9 @@ class Declaration:
     def cutoff(self) -> Literal["optional", "required", "none"]:
         """Whether the name of the measure takes a cutoff after @: `required`, `optional`, or `none` for no cutoff."""
         info = self.measure.SUPPORTED_PARAMS.get("cutoff")
-        return "none" if info is None else "required" if info.required else "optional"
+        if info is None:
+            return "none"
+        return "required" if info.required else "optional"
 
     @property
     def uses_rel(self) -> bool:
@@ -166,18 +169,29 @@ class Declaration:
     @property
     def usage(self) -> str:
         """The name and cutoff of the measure, as help shows them: `P@k`, `IPrec@recall`, or `SRE[@i]` if the cutoff is optional."""
-        known = self.measure.SUPPORTED_PARAMS
+        supported = self.measure.SUPPORTED_PARAMS
         at: str = self.measure.AT_PARAM
-        if at not in known or not self.takes(read_parameters(self.measure) | {"rel": 1, at: 1}):
+        if at not in supported:
+            return self.name
+        example = read_parameters(self.measure) | {"rel": 1, at: 1}
+        if not self.takes(example):
             return self.name  # a provider computes RBP with a cutoff
-        shown = f"@{at}" if at != "cutoff" else "@i" if self.is_over_iterations else "@k"
-        return self.name + (shown if known[at].required else f"[{shown}]")
+
+        place = "@k"
+        if at != "cutoff":
+            place = f"@{at}"
+        elif self.is_over_iterations:
+            place = "@i"
+        if not supported[at].required:
+            place = f"[{place}]"
+        return self.name + place
 
     @property
     def parameters(self) -> list[str]:
         """The names of the parameters that users write in brackets."""
-        known = self.measure.SUPPORTED_PARAMS.items()
-        return [n for n, info in known if n != self.measure.AT_PARAM and self.find_rule(n, info)]
+        supported = self.measure.SUPPORTED_PARAMS
+        in_brackets = [name for name in supported if name != self.measure.AT_PARAM]
+        return [name for name in in_brackets if self.find_rule(name, supported[name])]
 
     def check_scale(self, measure: ir_measures.Measure, labels: pl.Series) -> None:
         """Raise `MeasureError` if the measure has the parameter `max_rel`, and a label of the qrels is larger than `max_rel`."""
@@ -193,12 +207,19 @@ class Declaration:
 
     def computes(self, measure: ir_measures.Measure) -> bool:
         """Return whether goodgain can compute `measure` with the values of its parameters."""
-        known, given = measure.SUPPORTED_PARAMS, read_parameters(measure)
-        for name, value in given.items():
-            rule = self.find_rule(name, known[name]) if name in known else None
-            if name not in known or not (value == known[name].default if rule is None else rule.allows(value)):
+        supported = measure.SUPPORTED_PARAMS
+        parameters = read_parameters(measure)
+        for name, value in parameters.items():
+            if name not in supported or not self._allows(name, supported[name], value):
                 return False
-        return all(name in given for name, info in known.items() if info.required) and self.takes(given)
+        required = [name for name, info in supported.items() if info.required]
+        return all(name in parameters for name in required) and self.takes(parameters)
+
+    def _allows(self, name: str, info: ParamInfo, value: Any) -> bool:
+        rule = self.find_rule(name, info)
+        if rule is None:
+            return bool(value == info.default)
+        return rule.allows(value)
 
 
 #: Name -> declaration of every measure that goodgain computes. `declare` adds to it; names are looked up here.
@@ -221,8 +242,9 @@ class ExactMean(ir_measures.MeanAgg):
             self._values.append(value)
 
     def result(self) -> float:
-        is_finite = self._values and all(map(math.isfinite, self._values))
-        return math.fsum(self._values) / len(self._values) if is_finite else math.nan
+        if not self._values or not all(map(math.isfinite, self._values)):
+            return math.nan
+        return math.fsum(self._values) / len(self._values)
 
 
 class DeclaredMeasure(ir_measures.Measure):
@@ -232,11 +254,13 @@ class DeclaredMeasure(ir_measures.Measure):
     __name__: str
 
     def __init__(self, **params: Any) -> None:
-        super().__init__(**{name: _simplify(value) for name, value in params.items()})  # type: ignore[no-untyped-call]  # no types
+        simple = {name: _simplify(value) for name, value in params.items()}
+        super().__init__(**simple)  # type: ignore[no-untyped-call]  # no types
         declared = self.declaration
         if "cutoff" in self.params and "cutoff" not in self.SUPPORTED_PARAMS:
-            of_iterations, of_ranks = ("@i", "all iterations of a query"), ("@k", "the whole ranking")
-            at, whole = of_iterations if declared.is_over_iterations else of_ranks
+            at, whole = "@k", "the whole ranking"
+            if declared.is_over_iterations:
+                at, whole = "@i", "all iterations of a query"
             raise MeasureError(f"{declared.name} takes no {at}: it needs {whole}; write {declared.usage}")
         check_given(self, declared.find_rule)
 
@@ -244,9 +268,10 @@ class DeclaredMeasure(ir_measures.Measure):
         """Raise `MeasureError` if a required parameter is missing, or if the given parameters cannot be used together."""
         check_needed(self, self.declaration.find_rule)
         if not self.declaration.computes(self):
-            told = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
-            name = self.declaration.name
-            raise MeasureError(f"{name} cannot be computed with {told} together; change or omit one of them")
+            parameters = ", ".join(f"{name}={value!r}" for name, value in self.params.items())
+            raise MeasureError(
+                f"{self.declaration.name} cannot be computed with {parameters} together; change or omit one of them"
+            )
         self.validated = True
 
     @property
@@ -287,8 +312,9 @@ class IterationMeasure(DeclaredMeasure):
     @property
     def rel(self) -> float:
         """The threshold of the measure: the smallest label that is good."""
-        declared = self.SUPPORTED_PARAMS.get("rel")
-        return float(self.params.get("rel", DEFAULT_REL if declared is None else declared.default))
+        info = self.SUPPORTED_PARAMS.get("rel")
+        default = DEFAULT_REL if info is None else info.default
+        return float(self.params.get("rel", default))
 
 
 class SessionMeasure(IterationMeasure):
@@ -315,13 +341,16 @@ class SessionMeasure(IterationMeasure):
     @property
     def null_rule(self) -> str:
         rule = self.declaration.null_if or self.meaning.null_if
-        return rule or (NOT_SEARCHED if self.is_null_without_search else "")
+        if not rule and self.is_null_without_search:
+            return NOT_SEARCHED
+        return rule
 
     @property
     def rel(self) -> float:
         """The threshold (smallest good label) of the measure; for `AreaOver` and `ValueAt`, that of the inner measure."""
-        inner = self.inner
-        return inner.rel if isinstance(inner, IterationMeasure) else super().rel
+        if isinstance(self.inner, IterationMeasure):
+            return self.inner.rel
+        return super().rel
 
     @property
     def table(self) -> str:
@@ -331,7 +360,9 @@ class SessionMeasure(IterationMeasure):
     @property
     def spends(self) -> tuple[str, ...]:
         """The columns of costs that the measure needs, such as `tokens`."""
-        return (self.params["over"],) if self.table == "costs" and not self.declaration.total else ()
+        if self.table != "costs" or self.declaration.total:
+            return ()
+        return (self.params["over"],)
 
 
 class GoodGainMeasure(IterationMeasure):
@@ -357,11 +388,15 @@ class RankedMeasure(DeclaredMeasure):
 
     def __call__(self, **params: Any) -> ir_measures.Measure:
         """Return the measure with `params` added: a measure of ir_measures if ir_measures supports all parameters."""
-        made: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
-        theirs, own = self.declaration.in_ir_measures, self.declaration.own
-        if theirs is None or any(made.params.get(name, info.default) != info.default for name, info in own.items()):
-            return made
-        return type(theirs)(**{name: value for name, value in made.params.items() if name not in own})
+        measure: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
+        classic = self.declaration.in_ir_measures
+        added = self.declaration.own  # the parameters that ir_measures lacks
+        if classic is None:
+            return measure
+        if any(measure.params.get(name, info.default) != info.default for name, info in added.items()):
+            return measure
+        shared = {name: value for name, value in measure.params.items() if name not in added}
+        return type(classic)(**shared)
 
 
 def _simplify(value: Any) -> Any:
@@ -399,25 +434,81 @@ def find_meaning(measure: ir_measures.Measure) -> Declaration:
 
 
 def _make_measure(declared: Declaration) -> DeclaredMeasure:
-    theirs = declared.in_ir_measures
-    supported = {**({} if theirs is None else theirs.SUPPORTED_PARAMS), **declared.own}
-    kind = type(
-        f"_{declared.name}",
-        (declared.kind,),
-        {
-            "__doc__": _write_docstring(declared, supported),
-            "__module__": __name__,
-            "__name__": declared.name,
-            "NAME": declared.name if theirs is None else f"goodgain.{declared.name}",
-            "AT_PARAM": declared.at if theirs is None else theirs.AT_PARAM,
-            "PRETTY_NAME": declared.title,
-            "SHORT_DESC": declared.definition,
-            "SUPPORTED_PARAMS": supported,
-            "declaration": declared,
-        },
-    )
-    measure: DeclaredMeasure = kind()
+    classic = declared.in_ir_measures
+    name = declared.name
+    at = declared.at
+    supported = dict(declared.own)
+    if classic is not None:
+        name = f"goodgain.{declared.name}"
+        at = classic.AT_PARAM
+        supported = {**classic.SUPPORTED_PARAMS, **declared.own}
+
+    attributes = {
+        "__doc__": _write_docstring(declared, supported),
+        "__module__": __name__,
+        "__name__": declared.name,
+        "NAME": name,
+        "AT_PARAM": at,
+        "PRETTY_NAME": declared.title,
+        "SHORT_DESC": declared.definition,
+        "SUPPORTED_PARAMS": supported,
+        "declaration": declared,
+    }
+    measure_class = type(f"_{declared.name}", (declared.kind,), attributes)
+    measure: DeclaredMeasure = measure_class()
     return measure
+
+
+def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -> str:
+    paragraphs = [f"{declared.title}.", f"{declared.definition}."]
+    if declared.at in supported:
+        paragraphs.append(_explain_at(declared, supported[declared.at]))
+    if "rel" in supported:
+        paragraphs.append(_explain_rel(declared, supported["rel"]))
+    for name, info in declared.own.items():
+        if name not in (declared.at, "rel"):
+            paragraphs.append(f"{name}: {info.desc}.")
+
+    paragraphs.append(_explain_range(declared))
+    if declared.note:
+        paragraphs.append(f"Note: {declared.note}.")
+    if declared.example is not None:
+        example = write_example(
+            *declared.example,
+            is_over_iterations=declared.is_over_iterations,
+            labels=declared.labels,
+            table=declared.table({"over": "searches"}),
+        )
+        paragraphs.append(example)
+    paragraphs.append(f"Source: {declared.source}.")
+    return "\n\n".join(paragraphs)
+
+
+def _explain_at(declared: Declaration, info: ParamInfo) -> str:
+    if declared.at != "cutoff":
+        return f"@ is the {info.desc}."
+    if not declared.is_over_iterations:
+        return "@k is a cutoff in ranks."
+    if info.required:
+        return "@i is the iteration."
+    return "@i is a cutoff in iterations; without it, the value is at the last iteration of each query."
+
+
+def _explain_rel(declared: Declaration, info: ParamInfo) -> str:
+    if not declared.is_over_iterations:
+        return "A document is relevant if its label is at least rel."
+    default = info.default if isinstance(info.default, int) else "that of the measure"
+    return f"A document is good if its label is at least rel ({default} unless given)."
+
+
+def _explain_range(declared: Declaration) -> str:
+    least, most = declared.bounds
+    better = {"up": "; higher is better", "down": "; lower is better", None: ""}[declared.better]
+    if most:
+        return f"Values go from {least} to {most}{better}."
+    if least == "-inf":
+        return f"Values are any number{better}."
+    return f"Values are at least {least}{better}."
 
 
 def declare(common: Mapping[str, Any], *parts: Any, **details: Any) -> Any:
@@ -425,64 +516,3 @@ def declare(common: Mapping[str, Any], *parts: Any, **details: Any) -> Any:
     declaration = Declaration(*parts, **{**common, **details})
     DECLARATIONS[declaration.name] = declaration
     return declaration.measure
-
-
-#: Python code of the examples: the runs over iterations and over ranks, and the qrels, where `a`, `c` and `e` are good.
-_RUNS = {
-    True: 'polars.DataFrame({"query_id": "q", "iteration": [1, 1, 1, 2, 2, 2], "doc_id": list("abfacd")})',
-    False: '{"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "f": 1.0}}',
-}
-_QRELS = {
-    "": '{"q": {"a": 3, "b": 0, "c": 2, "e": 2, "f": 0}}',
-    "subtopic": 'polars.DataFrame({"query_id": "q", "iteration": ["1", "2", "2"], "doc_id": list("ace"), "relevance": [3, 2, 2]})',
-}
-_TABLES = {
-    "results": 'polars.DataFrame({"query_id": "q", "iteration": [1, 2], "search": 1, "rank": 0, "search_query": ["dam", "Dam"]})',
-    "lengths": 'dict.fromkeys("abcdef", 100)',
-    "costs": 'polars.DataFrame({"query_id": "q", "calls": [2], "input_tokens": [600], "seconds": [6.0], "cost": [0.5]})',
-}
-
-
-def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) -> str:
-    terms = [f"{declared.title}.", f"{declared.definition}."]
-    at = supported.get(declared.at)
-    if at is not None and declared.at != "cutoff":
-        terms.append(f"@ is the {at.desc}.")
-    elif at is not None and not declared.is_over_iterations:
-        terms.append("@k is a cutoff in ranks.")
-    elif at is not None and at.required:
-        terms.append("@i is the iteration.")
-    elif at is not None:
-        terms.append("@i is a cutoff in iterations; without it, the value is at the last iteration of each query.")
-    if "rel" in supported and declared.is_over_iterations:
-        default = supported["rel"].default
-        told = default if isinstance(default, int) else "that of the measure"
-        terms.append(f"A document is good if its label is at least rel ({told} unless given).")
-    elif "rel" in supported:
-        terms.append("A document is relevant if its label is at least rel.")
-    terms += [f"{name}: {info.desc}." for name, info in declared.own.items() if name not in (declared.at, "rel")]
-    least, most = declared.bounds
-    better = {"up": "; higher is better", "down": "; lower is better", None: ""}[declared.better]
-    if most:
-        terms.append(f"Values go from {least} to {most}{better}.")
-    elif least != "-inf":
-        terms.append(f"Values are at least {least}{better}.")
-    else:
-        terms.append(f"Values are any number{better}.")
-    if declared.note:
-        terms.append(f"Note: {declared.note}.")
-    if declared.example is not None:
-        name, value = declared.example
-        table = declared.table({"over": "searches"})
-        more = f", labels={declared.labels!r}" if declared.labels else ""
-        more += f", {table}={table}" if table else ""
-        lines = [
-            f">>> import goodgain{', polars' if declared.is_over_iterations else ''}",
-            f">>> run = {_RUNS[declared.is_over_iterations]}",
-            f">>> qrels = {_QRELS[declared.labels]}",
-            *([f">>> {table} = {_TABLES[table]}"] if table else []),
-            f'>>> goodgain.evaluate(qrels, run, "{name}"{more}).mean()',
-            repr({name: value}),
-        ]
-        terms.append("\n".join(lines))
-    return "\n\n".join([*terms, f"Source: {declared.source}."])

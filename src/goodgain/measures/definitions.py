@@ -131,7 +131,10 @@ def _make_definition(
         maker=_make_again,
         arguments=(name, function, better, title, bounds, costs),
     )
-    return replace(definition, formula=partial(_score_with_costs, definition)) if columns else definition
+
+    if not columns:
+        return definition
+    return replace(definition, formula=partial(_score_with_costs, definition))
 
 
 def _make_again(parameters: dict[str, Any], name: str, *arguments: Any) -> Any:
@@ -146,15 +149,14 @@ def _check_name(name: Any) -> None:
         raise MeasureError(
             f"{name!r} cannot be the name of a measure: write letters, digits and _, such as 'FirstGood'"
         )
-    others = {
-        *(other for other, measure in ir_measures.measures.registry.items() if not _is_users(measure)),
-        *(other for other, declared in DECLARATIONS.items() if not isinstance(declared, Definition)),
-        *READ_AS,
-        "DCG",
-    }
-    is_same = [other for other in others if _simplify(other) == _simplify(name)]
-    if is_same:
-        raise MeasureError(f"{name}: there is a measure {min(is_same)} already. Choose another name.")
+    registry = ir_measures.measures.registry
+    in_ir_measures = [other for other, measure in registry.items() if not _is_users(measure)]
+    declared = [other for other, facts in DECLARATIONS.items() if not isinstance(facts, Definition)]
+    taken = {*in_ir_measures, *declared, *READ_AS, "DCG"}
+
+    is_equal = [other for other in taken if _simplify(other) == _simplify(name)]
+    if is_equal:
+        raise MeasureError(f"{name}: there is a measure {min(is_equal)} already. Choose another name.")
 
 
 def _simplify(name: str) -> str:
@@ -177,8 +179,8 @@ def _check_costs(name: str, costs: str | Sequence[str]) -> tuple[str, ...]:
 def _write_bounds(name: str, bounds: tuple[float, float] | None) -> tuple[str, str]:
     if bounds is None:
         return "-inf", ""
-    is_pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2 and all(map(is_number, bounds))
-    if not is_pair or bounds[0] >= bounds[1]:
+    is_pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
+    if not is_pair or not all(map(is_number, bounds)) or bounds[0] >= bounds[1]:
         raise MeasureError(
             f"{name}: the bounds {bounds!r} are not a smaller and a larger number. Write (0, 1), or None."
         )
@@ -188,7 +190,8 @@ def _write_bounds(name: str, bounds: tuple[float, float] | None) -> tuple[str, s
 
 def _describe(function: Callable[..., Any]) -> str:
     """Return the first line of the docstring of a function, or the name of the function."""
-    lines = (inspect.getdoc(function) or "").splitlines() if inspect.isfunction(function) else []
+    docstring = inspect.getdoc(function) if inspect.isfunction(function) else None
+    lines = (docstring or "").splitlines()
     return lines[0].rstrip(".") if lines else f"the value of {_name(function)}"
 
 
@@ -207,7 +210,9 @@ def _digest(function: Callable[..., Any]) -> str:
 
 
 def _list_code(code: types.CodeType) -> list[Any]:
-    constants = [_list_code(constant) if inspect.iscode(constant) else constant for constant in code.co_consts]
+    constants = []
+    for constant in code.co_consts:
+        constants.append(_list_code(constant) if inspect.iscode(constant) else constant)
     return [code.co_code, code.co_names, code.co_varnames, constants]
 
 
@@ -246,8 +251,9 @@ def _score_with_costs(definition: Definition, searches: Searches) -> pl.DataFram
     before = pl.col("spend").shift(fill_value=0.0).over("query_id")
     for name in definition.costs:
         spends = searches.tables["costs"].filter(over=name).sort(_KEY)
-        costs = costs.join(spends.select(*_KEY, (pl.col("spend") - before).alias(name)), on=_KEY)
+        amounts = spends.select(*_KEY, (pl.col("spend") - before).alias(name))
+        costs = costs.join(amounts, on=_KEY)
 
-    known = counts.pools.join(costs, on="query_id", how="semi", maintain_order="left")
-    values = value_at_cutoff(measure, counts._replace(pools=known), costs)
-    return known.select("query_id", value=values)
+    pools = counts.pools.join(costs, on="query_id", how="semi", maintain_order="left")
+    values = value_at_cutoff(measure, counts._replace(pools=pools), costs)
+    return pools.select("query_id", value=values)

@@ -37,8 +37,9 @@ def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
     names = {name: measure}
     for parameter, info in measure.declaration.own.items():
         choices = info.choices if isinstance(info.choices, list) else []
-        others = [choice for choice in choices if choice != info.default]
-        names |= {f"{name}_{choice}": measure(**{parameter: choice}) for choice in others}
+        for choice in choices:
+            if choice != info.default:
+                names[f"{name}_{choice}"] = measure(**{parameter: choice})
     return names
 
 

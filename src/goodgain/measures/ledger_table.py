@@ -53,10 +53,12 @@ class LedgerTable:
         place = find_places(ledger.get_column("query_id")[starts], pools.get_column("query_id"))
 
         is_judged = place >= 0
-        if not is_judged.all() or (place[1:] < place[:-1]).any():
+        is_sorted = is_judged.all() and not (place[1:] < place[:-1]).any()
+        if not is_sorted:
             order = np.flatnonzero(is_judged)[np.argsort(place[is_judged], kind="stable")]
             rows = _list_rows(starts[order], lengths[order])
             columns = {name: column[rows] for name, column in columns.items()}
+
         lengths_of_pools = np.zeros(pools.height, np.int64)
         lengths_of_pools[place[is_judged]] = lengths[is_judged]
         columns_of_pools = {name: pools.get_column(name).to_numpy() for name in _POOLS}
@@ -77,22 +79,26 @@ class LedgerTable:
             columns = {name: column[is_upto] for name, column in columns.items()}
             lengths = np.minimum(lengths, cutoff)
 
-        i = self._pools["N"] if cutoff is None else np.full(len(lengths), float(cutoff))
-        ends = lengths > 0 if cutoff is None else lengths == cutoff  # whether the query has the iteration i
+        if cutoff is None:
+            i = self._pools["N"]
+            has_i = lengths > 0  # whether the query has the iteration i
+        else:
+            i = np.full(len(lengths), float(cutoff))
+            has_i = lengths == cutoff
 
         def find_last() -> LedgerColumns:
-            end = (np.cumsum(lengths) - 1)[ends]
+            end = (np.cumsum(lengths) - 1)[has_i]
             last = {name: np.zeros(len(lengths)) for name in _COLUMNS}
             for name, column in last.items():
-                column[ends] = columns[name][end]
+                column[has_i] = columns[name][end]
             return LedgerColumns(last | {"iteration": i})
 
         def find_ideal(per: int) -> Array:
             return self._find_ideal(per, np.arange(len(lengths)), i)
 
         each = LedgerColumns(columns)
-        upto = UpTo(RowsOfQueries(lengths), each, i, self._pools, find_last=find_last, find_ideal=find_ideal)
-        return Values(upto)
+        rows = RowsOfQueries(lengths)
+        return Values(UpTo(rows, each, i, self._pools, find_last=find_last, find_ideal=find_ideal))
 
     def along(self) -> Values:
         """Return the terms at each iteration: a value per row."""
@@ -113,7 +119,8 @@ class LedgerTable:
         is_searched = searches > 0
 
         ideal = np.zeros(len(query))
-        ideal[is_searched] = gain_so_far[(starts[query] + searches - 1)[is_searched]]
+        end = starts[query] + searches - 1
+        ideal[is_searched] = gain_so_far[end[is_searched]]
         return ideal
 
     def _search_ideally(self, per: int) -> tuple[Array, Array]:
@@ -123,8 +130,10 @@ class LedgerTable:
             lengths, gain = divide_good_documents(self._judgments, self._queries, good, per=per)
             starts = np.cumsum(lengths) - lengths
             search = np.arange(len(gain)) - np.repeat(starts, lengths) + 1
+
             ideal = LedgerColumns({"iteration": search, "G": gain})
-            self._ideals[per] = lengths, RowsOfQueries(lengths).running_total(ideal.discounted_gain)
+            gain_so_far = RowsOfQueries(lengths).running_total(ideal.discounted_gain)
+            self._ideals[per] = lengths, gain_so_far
         return self._ideals[per]
 
 

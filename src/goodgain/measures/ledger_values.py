@@ -28,7 +28,9 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
     columns = {str(measure): value_at_cutoff(measure, counts[measure.rel]) for measure in of_users}
     for rel, group in _group_by_threshold(measures, counts).items():
         table = LedgerTable.of(counts[rel])
-        columns |= {str(measure): table.cut(measure.cutoff).compute(measure) for measure in group}
+        for measure in group:
+            columns[str(measure)] = table.cut(measure.cutoff).compute(measure)
+
     query_ids = next(iter(counts.values())).pools.get_column("query_id")
     return pl.DataFrame([query_ids, *(columns[str(measure)] for measure in measures)])
 
@@ -36,14 +38,15 @@ def final_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Cou
 def running_values(measures: Sequence[GoodGainMeasure], counts: Mapping[float, Counts]) -> pl.DataFrame:
     """Return a frame of the values at each iteration of judged queries: query_id, iteration, and a Float64 column per measure."""
     of_users = [measure for measure in measures if isinstance(measure, MeasureOfUser)]
-    found = [values_along(measure, counts[measure.rel]) for measure in of_users]
+    frames = [values_along(measure, counts[measure.rel]) for measure in of_users]
     for rel, group in _group_by_threshold(measures, counts).items():
         table = LedgerTable.of(counts[rel])
         upto = table.along()
         query_id = counts[rel].pools.get_column("query_id").gather(table.rows.query)
+        iteration = pl.Series("iteration", table.columns["iteration"])
         columns = [upto.compute(measure) for measure in group]
-        found.append(pl.DataFrame([query_id, pl.Series("iteration", table.columns["iteration"]), *columns]))
-    return reduce(lambda left, right: left.join(right, on=["query_id", "iteration"]), found)
+        frames.append(pl.DataFrame([query_id, iteration, *columns]))
+    return reduce(lambda left, right: left.join(right, on=["query_id", "iteration"]), frames)
 
 
 def tabulate_ledger(
@@ -52,50 +55,57 @@ def tabulate_ledger(
     """Return the frame of `goodgain.ledger` for the threshold `rel`. `counts` must include the threshold of each measure."""
     rows, pools = counts[rel][:2]
     queries = pools.select("query_id", judged=pl.lit(True))
-    result = rows.join(queries, on="query_id", how="left").with_columns(pl.col("judged").fill_null(False))
+    result = rows.join(queries, on="query_id", how="left")
+    result = result.with_columns(pl.col("judged").fill_null(False))
     if measures:
         result = result.join(running_values(measures, counts), on=["query_id", "iteration"], how="left")
     share = 1 - pl.col("Unjudged") / pl.col("UR")
-    result = result.with_columns(coverage=pl.when(pl.col("judged") & (pl.col("UR") > 0)).then(share))
+    has_share = pl.col("judged") & (pl.col("UR") > 0)
+    result = result.with_columns(coverage=pl.when(has_share).then(share))
     return result.sort("query_id", "iteration")
 
 
 def make_finite(values: pl.DataFrame) -> pl.DataFrame:
     """Replace NaN and infinite values by null."""
-    is_odd = {
-        name: ~np.isfinite(values.get_column(name).to_numpy())
-        for name, kind in values.schema.items()
-        if kind.is_float()
-    }
-    odd = [name for name, of_column in is_odd.items() if of_column.sum() > values.get_column(name).null_count()]
-    return values.with_columns(pl.when(pl.col(name).is_finite()).then(name) for name in odd) if odd else values
+    not_finite = []
+    for column in values.iter_columns():
+        if column.dtype.is_float():
+            finite = np.isfinite(column.to_numpy()).sum()
+            if finite < len(column) - column.null_count():
+                not_finite.append(column.name)
+    return values.with_columns(pl.when(pl.col(name).is_finite()).then(name) for name in not_finite)
 
 
 def average_queries(values: pl.Series, *, null_if: str = "") -> float | None:
     """Return the mean of `values`, or None for no values or a null among them. If `null_if` is given, nulls are first left out."""
-    known = values.to_numpy()
+    numbers = values.to_numpy()
     if values.null_count():
         if not null_if:
             return None
-        known = known[~np.isnan(known)]
+        numbers = numbers[~np.isnan(numbers)]
+    if not len(numbers):
+        return None
     # An exact sum does not depend on the order of the queries.
-    return math.fsum(known.tolist()) / len(known) if len(known) else None
+    return math.fsum(numbers.tolist()) / len(numbers)
 
 
-def check_along_iterations(measure: ir_measures.Measure, what: str) -> GoodGainMeasure:
+def check_along_iterations(measure: ir_measures.Measure, place: str) -> GoodGainMeasure:
     """Return `measure` if it has no cutoff and is a good-gain measure or count; raise `MeasureError` for any other measure.
 
-    `what` is the table or plot that shows the measure at each iteration, such as `the ledger`.
+    `place` is the table or plot that shows the measure at each iteration, such as `the ledger`.
     """
     if isinstance(measure, SessionMeasure):
         if measure.declaration.total:
-            raise MeasureError(f"{measure} is of the whole query, and {what} shows iterations. Leave out {measure}.")
-        told = f"{measure} needs all results, which {what} lacks"
-        raise MeasureError(f"{told}; evaluate it at iterations: {measure.NAME}@1-3")
+            raise MeasureError(f"{measure} is of the whole query, and {place} shows iterations. Leave out {measure}.")
+        raise MeasureError(
+            f"{measure} needs all results, which {place} lacks; evaluate it at iterations: {measure.NAME}@1-3"
+        )
     if not isinstance(measure, GoodGainMeasure):
-        raise MeasureError(f"{measure} has no value per iteration; {what} shows only the good-gain measures and counts")
+        raise MeasureError(
+            f"{measure} has no value per iteration; {place} shows only the good-gain measures and counts"
+        )
     if measure.cutoff is not None:
-        raise MeasureError(f"{measure}: {what} shows a measure at every iteration; write it without @")
+        raise MeasureError(f"{measure}: {place} shows a measure at every iteration; write it without @")
     return measure
 
 
@@ -139,7 +149,8 @@ class BatchScores:
         self._tallies.append(tallied)
         if sum(waiting.height for waiting in self._tallies) >= _ROWS:
             tallied = self._take_tallies()
-            place = find_places(tallied.get_column("query_id").unique(), self.pools.get_column("query_id"))
+            query_ids = tallied.get_column("query_id").unique()
+            place = find_places(query_ids, self.pools.get_column("query_id"))
             queries = np.sort(place[place >= 0])
             self._is_scored[queries] = True
             self._score(tallied, self.pools[queries])
@@ -147,9 +158,14 @@ class BatchScores:
     def finish(self) -> tuple[pl.DataFrame, Coverage]:
         """Return two things: a frame with `query_id` (sorted) and a column per measure; and the coverage of the run."""
         # Judged queries in no batch are scored last, on empty ledgers.
-        rest = self.pools[np.flatnonzero(~self._is_scored)] if self._values else self.pools
-        self._score(self._take_tallies(), rest)
-        values = self._values[0] if len(self._values) == 1 else pl.concat(self._values).sort("query_id")
+        pools = self.pools
+        if self._values:
+            pools = pools[np.flatnonzero(~self._is_scored)]
+        self._score(self._take_tallies(), pools)
+
+        values = self._values[0]
+        if len(self._values) > 1:
+            values = pl.concat(self._values).sort("query_id")
         return values, combine_coverages(self._coverages)
 
     @cached_property

@@ -58,7 +58,7 @@ def find_results_counts(measures: Iterable[ir_measures.Measure]) -> dict[str, st
 def add_counts(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Measure]:
     """Return the measures, followed by the counts that a comparison needs, such as `NumIter` and `NumResults`."""
     measures = [*measures]
-    counted = find_results_counts(one for one in measures if not needs_results(one))
+    counted = find_results_counts(measure for measure in measures if not needs_results(measure))
     counts = map(parse_measure, dict.fromkeys(["NumIter", "NumResults", *counted.values()]))
     return list(dict.fromkeys([*measures, *counts]))
 
@@ -85,15 +85,18 @@ def is_null_without_search(measure: ir_measures.Measure) -> bool:
 
 def find_null_rule(measure: ir_measures.Measure) -> str:
     """Return a text that completes "the value is null if ...", or an empty text if the measure has a value for every query."""
-    return measure.null_rule if isinstance(measure, DeclaredMeasure) else find_meaning(measure).null_rule
+    if isinstance(measure, DeclaredMeasure):
+        return measure.null_rule
+    return find_meaning(measure).null_rule
 
 
 def describe_lack(measure: ir_measures.Measure | str) -> str:
     """Return a text that says why a query has no value, such as `a system has no results by iteration 2`."""
     if isinstance(measure, str) or not needs_results(measure):
         return NO_VALUE
-    cutoff = measure.cutoff if isinstance(measure, IterationMeasure) else None
-    return "a system has no results" + ("" if cutoff is None else f" by iteration {cutoff}")
+    if isinstance(measure, IterationMeasure) and measure.cutoff is not None:
+        return f"a system has no results by iteration {measure.cutoff}"
+    return "a system has no results"
 
 
 def is_computed_here(measure: ir_measures.Measure, *, provider: str | None = None) -> bool:
@@ -125,22 +128,26 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
     >>> parse_measures("nDCG@10, sre(rel=3)@5")
     [nDCG@10, SRE(rel=3)@5]
     """
-    found: dict[ir_measures.Measure, None] = {}
+    parsed: dict[ir_measures.Measure, None] = {}  # in order, without repeats
     errors: dict[str, None] = {}
     for item in _list_items(measures):
         try:
-            if isinstance(item, str):
-                found.update((parse_measure(name, complete=complete, rel=rel), None) for name in _expand_range(item))
+            if isinstance(item, ir_measures.Measure):
+                parsed[_finish(item, complete=complete, rel=rel)] = None
             else:
-                found[_finish(item, complete=complete, rel=rel)] = None
+                for name in _expand_range(item):
+                    parsed[parse_measure(name, complete=complete, rel=rel)] = None
         except MeasureError as error:
             errors[str(error)] = None
+
+    if len(errors) > 1:
+        numbered = "; ".join(f"({number}) {error}" for number, error in enumerate(errors, 1))
+        raise MeasureError(f"{len(errors)} measures are wrong: {numbered}")
     if errors:
-        listed = "; ".join(f"({number}) {error}" for number, error in enumerate(errors, 1))
-        raise MeasureError(f"{len(errors)} measures are wrong: {listed}" if len(errors) > 1 else next(iter(errors)))
-    if not found:
+        raise MeasureError(next(iter(errors)))
+    if not parsed:
         raise MeasureError("no measure was named; name some, such as 'nDCG@10 SRE@3 SRR'")
-    return list(found)
+    return list(parsed)
 
 
 def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
@@ -161,18 +168,18 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
     `complete` and `rel` are as in `parse_measures`. A wrong name, parameter or value raises `MeasureError`.
     """
     text = name.strip()
-    known = _known_names()
-    if text.partition("@")[0].lower() not in map(str.lower, known):
+    registry = _known_names()
+    if text.partition("@")[0].lower() not in map(str.lower, registry):
         refuse_name_elsewhere(text)
     bare = re.split(r"[@(]", text)[0]
     if re.fullmatch(r"[^\W\d]\w*(?:[-^]\w+)+", bare):  # alpha-nDCG: Python would subtract
-        raise MeasureError(f"{bare} is not a measure; {suggest_name(bare, known)}")
+        raise MeasureError(f"{bare} is not a measure; {suggest_name(bare, registry)}")
     if _RANGE.fullmatch(text):
         raise MeasureError(f"{name!r} stands for several measures, one for each cutoff; name one of them")
 
     bare, params, cutoff = _split_name(name, text)
-    measure = _find_measure(bare, text[len(bare) :], known)
-    if "beta" in params and bare.lower() in READ_AS and not _find_spellings(bare, known):
+    measure = _find_measure(bare, text[len(bare) :], registry)
+    if "beta" in params and bare.lower() in READ_AS and not _find_spellings(bare, registry):
         raise MeasureError(f"{name!r}: the name {bare} has its own beta; write F(beta={params['beta']!r}), and then @")
     if cutoff is not None:
         at = measure.AT_PARAM
@@ -181,10 +188,10 @@ def parse_measure(name: str, *, complete: bool = True, rel: float | None = None)
         params[at] = cutoff
 
     try:
-        made: ir_measures.Measure = measure(**params)
+        parsed: ir_measures.Measure = measure(**params)
     except TypeError as error:
         raise MeasureError(f"{name!r}: {error}; {_FORM}") from None
-    return _finish(made, complete=complete, rel=rel)
+    return _finish(parsed, complete=complete, rel=rel)
 
 
 def _split_name(name: str, text: str) -> tuple[str, dict[str, Any], Any]:
@@ -192,8 +199,9 @@ def _split_name(name: str, text: str) -> tuple[str, dict[str, Any], Any]:
 
     `text` is the name without white space around it.
     """
-    cutoff: Any = None
     params: dict[str, Any] = {}
+    cutoff: Any = None
+
     try:
         node: ast.expr = ast.parse(text, mode="eval").body
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
@@ -240,38 +248,43 @@ def parse_if_measure(name: Any) -> ir_measures.Measure | None:
 
 def parse_inner(measure: SessionMeasure) -> ir_measures.Measure:
     """Return the measure that the parameter `measure` names. If this name has no `rel`, it takes the `rel` of the outer measure."""
-    return parse_measure(read_parameters(measure)["measure"], complete=False, rel=measure.params.get("rel"))
+    name = read_parameters(measure)["measure"]
+    return parse_measure(name, complete=False, rel=measure.params.get("rel"))
 
 
 def _known_names() -> dict[str, ir_measures.Measure]:
     """Map every known name to its measure. If goodgain and another package use one name, the name means goodgain's measure."""
     registry: dict[str, ir_measures.Measure] = ir_measures.measures.registry
-    ours = {name: declared.measure for name, declared in DECLARATIONS.items() if declared.in_ir_measures is None}
-    return {**registry, **ours}
+    declared = {name: facts.measure for name, facts in DECLARATIONS.items() if facts.in_ir_measures is None}
+    return {**registry, **declared}
 
 
-def _find_spellings(name: str, known: Mapping[str, ir_measures.Measure]) -> list[str]:
-    """Return `name` if it is known; else the known names that differ from it only in upper and lower case."""
-    return [name] if name in known else [other for other in known if other.lower() == name.lower()]
+def _find_spellings(name: str, registry: Mapping[str, ir_measures.Measure]) -> list[str]:
+    """Return `name` if it is registry; else the registry names that differ from it only in upper and lower case."""
+    if name in registry:
+        return [name]
+    return [spelling for spelling in registry if spelling.lower() == name.lower()]
 
 
-def _find_measure(name: str, rest: str, known: Mapping[str, ir_measures.Measure]) -> ir_measures.Measure:
+def _find_measure(name: str, rest: str, registry: Mapping[str, ir_measures.Measure]) -> ir_measures.Measure:
     """Return the measure called `name`. Error messages repeat `rest`, the text after the name, such as `@10`."""
-    meant = _find_spellings(name, known)
-    if len({id(known[other]) for other in meant}) == 1:
-        measure = known[meant[0]]
+    spellings = _find_spellings(name, registry)
+    distinct = {id(registry[spelling]) for spelling in spellings}
+    if len(distinct) == 1:
+        measure = registry[spellings[0]]
         declared = find_declaration(measure)
         return measure if declared is None or measure.params else declared.measure
+
     if name.upper() == "DCG":
         raise MeasureError(
             f"{name} is ambiguous; write DCGG{rest} for DCG of the good-gain guideline, with @ in iterations, or "
             f"RankDCG{rest} for classic DCG, with @ in ranks"
         )
-    if meant:
-        raise MeasureError(f"{name} is ambiguous; write {' or '.join(meant)}")
+    if spellings:
+        raise MeasureError(f"{name} is ambiguous; write {' or '.join(spellings)}")
     if name.lower() in READ_AS:
         return parse_measure(READ_AS[name.lower()], complete=False)
-    raise MeasureError(f"{name} is not a measure; {suggest_name(name, known)}")
+    raise MeasureError(f"{name} is not a measure; {suggest_name(name, registry)}")
 
 
 def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
@@ -282,31 +295,35 @@ def _simplify(measure: ir_measures.Measure) -> ir_measures.Measure:
     if isinstance(measure, IterationMeasure):
         return measure
     declared = find_declaration(measure)
-    if declared is not None and (isinstance(measure, RankedMeasure) or declared.own.keys() & measure.params.keys()):
-        made: ir_measures.Measure = declared.measure(**measure.params)
-        return made if isinstance(made, RankedMeasure) else _simplify(made)
-    whole = {
-        name: float(value)
-        for name, value in measure.params.items()
-        if type(value) is int and name in measure.SUPPORTED_PARAMS and measure.SUPPORTED_PARAMS[name].dtype is float
-    }
-    return measure(**whole) if whole else measure
+    if declared is not None:
+        has_own = bool(declared.own.keys() & measure.params.keys())
+        if has_own or isinstance(measure, RankedMeasure):
+            normal: ir_measures.Measure = declared.measure(**measure.params)
+            return normal if isinstance(normal, RankedMeasure) else _simplify(normal)
+
+    floats = {}
+    for name, value in measure.params.items():
+        info = measure.SUPPORTED_PARAMS.get(name)
+        if info is not None and info.dtype is float and type(value) is int:
+            floats[name] = float(value)
+    return measure(**floats) if floats else measure
 
 
 def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) -> ir_measures.Measure:
     """Return the checked normal form of a measure. `rel` is as in `parse_measures`."""
-    made = _simplify(measure)
+    normal = _simplify(measure)
     if rel is not None:
         check_rel(rel)
-    if rel is not None and isinstance(made, IterationMeasure) and made.declaration.uses_rel:
-        made = made(**{"rel": rel, **made.params})
-    if complete and isinstance(made, (IterationMeasure, RankedMeasure)):
-        made.validate_params()
-    elif complete and not is_computed_here(made):  # goodgain allows more values than providers, such as any rel
-        if (declared := find_declaration(made)) is not None:
-            check_given(made, declared.find_rule)
-        check_parameters(made)
-    return made
+    if rel is not None and isinstance(normal, IterationMeasure) and normal.declaration.uses_rel:
+        normal = normal(**{"rel": rel, **normal.params})
+
+    if complete and isinstance(normal, (IterationMeasure, RankedMeasure)):
+        normal.validate_params()
+    elif complete and not is_computed_here(normal):  # goodgain allows more values than providers, such as any rel
+        if (declared := find_declaration(normal)) is not None:
+            check_given(normal, declared.find_rule)
+        check_parameters(normal)
+    return normal
 
 
 #: A name: no white space or comma outside brackets and quotes. `parse_measure` reports an open bracket or quote.
@@ -324,15 +341,16 @@ def _expand_range(name: str) -> list[str]:
     >>> _expand_range("CG@1-3"), _expand_range("CG@3")
     (['CG@1', 'CG@2', 'CG@3'], ['CG@3'])
     """
-    found = _RANGE.fullmatch(name.strip())
-    if found is None:
+    match = _RANGE.fullmatch(name.strip())
+    if match is None:
         return [name]
-    first, last = int(found["first"]), int(found["last"])
+    first, last = int(match["first"]), int(match["last"])
     if not first <= last < first + _MOST_OF_RANGE:
         raise MeasureError(
             f"{name!r}: write a range of at most {_MOST_OF_RANGE:,} cutoffs, from a cutoff to a later one, such as CG@1-3"
         )
-    names = [f"{found['name']}@{cutoff}" for cutoff in range(first, last + 1)]
+    names = [f"{match['name']}@{cutoff}" for cutoff in range(first, last + 1)]
+
     measure = parse_measure(names[0])
     if measure.AT_PARAM != "cutoff":
         raise MeasureError(

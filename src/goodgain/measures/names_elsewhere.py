@@ -98,7 +98,8 @@ def refuse_name_elsewhere(text: str) -> None:
     for pattern, hint in _ELSEWHERE.items():
         if match := re.fullmatch(pattern, text, flags=re.IGNORECASE):
             cutoffs = [number for number in match.groupdict().values() if number]
-            raise MeasureError(f"{text} is not a measure here; write {hint.format(k=next(iter(cutoffs), ''))}")
+            name = hint.format(k=next(iter(cutoffs), ""))
+            raise MeasureError(f"{text} is not a measure here; write {name}")
     for pattern, reason in _NOWHERE.items():
         if re.fullmatch(pattern, text, flags=re.IGNORECASE):
             raise MeasureError(f"{text} is not a measure here: {reason}")
@@ -108,29 +109,32 @@ def refuse_name_elsewhere(text: str) -> None:
 _LEAST_LIKENESS = 0.65
 
 
-def suggest_name(name: str, known: Mapping[str, ir_measures.Measure]) -> str:
+def suggest_name(name: str, registry: Mapping[str, ir_measures.Measure]) -> str:
     """Return the remedy for a wrong name: the same name in another spelling, the title of a measure, or names like it."""
     names: dict[str, str] = {}
     titles: dict[str, str] = {}
-    for other, measure in known.items():
-        shown = other if measure.params else str(measure.NAME)
-        names[other.lower()] = shown
-        titles.setdefault(_simplify_title(getattr(measure, "PRETTY_NAME", None) or other), shown)
-    names |= {alias: alias if "(" in measure else measure for alias, measure in READ_AS.items()}
+    for spelling, measure in registry.items():
+        own_name = spelling if measure.params else str(measure.NAME)
+        title = getattr(measure, "PRETTY_NAME", None) or spelling
+        names[spelling.lower()] = own_name
+        titles.setdefault(_simplify_title(title), own_name)
+    for alias, own_name in READ_AS.items():
+        names[alias] = alias if "(" in own_name else own_name
 
     with_cutoff = re.fullmatch(r"(?P<name>.*[^\W\d_])[\W_]*(?P<cutoff>[0-9]+)", name, re.DOTALL)
     if with_cutoff and with_cutoff["name"].lower() in names:
         return f"did you mean {names[with_cutoff['name'].lower()]}@{with_cutoff['cutoff']}?"
 
-    letters = {_keep_letters(other): shown for other, shown in names.items()}
-    same = letters.get(_keep_letters(name)) or titles.get(_simplify_title(name))
-    if same:
-        return f"did you mean {same}?"
+    by_letters = {_keep_letters(spelling): own_name for spelling, own_name in names.items()}
+    equal = by_letters.get(_keep_letters(name)) or titles.get(_simplify_title(name))
+    if equal:
+        return f"did you mean {equal}?"
 
-    several_letters = [other for other in names if len(other) > 1]
-    near = difflib.get_close_matches(name.lower(), several_letters, n=2, cutoff=_LEAST_LIKENESS)
+    spellings = [spelling for spelling in names if len(spelling) > 1]
+    near = difflib.get_close_matches(name.lower(), spellings, n=2, cutoff=_LEAST_LIKENESS)
     if near:
-        return f"did you mean {' or '.join(dict.fromkeys(names[other] for other in near))}?"
+        suggested = dict.fromkeys(names[spelling] for spelling in near)
+        return f"did you mean {' or '.join(suggested)}?"
     return "the command goodgain measures lists its measures, and ir-measur.es the classic ones"
 
 

@@ -50,7 +50,8 @@ def compute_dcg(ranks: Ranks) -> Array:
     """Return the DCG of a ranking. The gain is the label, or 2^label - 1 with dcg='exp-log2'; a negative label has the gain 0."""
     label = np.maximum(ranks.label, 0)
     gain = 2.0**label - 1 if ranks.parameters["dcg"] == "exp-log2" else label
-    return ranks.total(gain / (np.log(ranks.k + 1.0) / math.log(2)))
+    discount = np.log(ranks.k + 1.0) / math.log(2)
+    return ranks.total(gain / discount)
 
 
 def compute_ideal_dcg(ranks: Ranks) -> Array:
@@ -58,13 +59,15 @@ def compute_ideal_dcg(ranks: Ranks) -> Array:
     ideal = ranks.parameters.get("ideal")
     if ideal == "topk":
         return compute_dcg(ranks.cut_by_label)
-    return compute_dcg(ranks.by_label if ideal == "ranking" else ranks.ideal)
+    if ideal == "ranking":
+        return compute_dcg(ranks.by_label)
+    return compute_dcg(ranks.ideal)
 
 
 def _interpolate(ranks: Ranks, recall: Fraction) -> Array:
     """Return the highest precision at any rank with at least this recall. Recalls are compared exactly, as whole numbers."""
-    needed = ranks.num_rel * recall.numerator
-    return find_highest_precision(ranks, ranks.relevant_so_far * recall.denominator >= ranks.spread(needed))
+    scaled = ranks.num_rel * recall.numerator
+    return find_highest_precision(ranks, ranks.relevant_so_far * recall.denominator >= ranks.spread(scaled))
 
 
 def find_highest_precision(ranks: Ranks, reached: Array) -> Array:
@@ -86,8 +89,8 @@ def _compute_f(ranks: Ranks) -> Array:
 
 def _compute_rbp_residual(ranks: Ranks) -> Array:
     p = float(ranks.parameters["p"])
-    known = ranks.total(p ** (ranks.k - 1.0) * ranks.judged) * (1 - p)
-    return np.maximum(1 - known, 0)
+    weight_of_judged = ranks.total(p ** (ranks.k - 1.0) * ranks.judged)
+    return np.maximum(1 - weight_of_judged * (1 - p), 0)
 
 
 _COMMON = {"family": "ranked", "own": {"cutoff": _CUTOFF, "rel": _REL}}

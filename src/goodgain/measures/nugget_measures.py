@@ -13,11 +13,14 @@ _NUGGET = ["query_id", "nugget"]
 
 def _label_nuggets(searches: Searches) -> pl.DataFrame:
     """Return a row per nugget and graded document: query_id, K, nugget, doc_id, grade, and `seen`, whether it was retrieved."""
-    rows = searches.rows if searches.upto is None else searches.rows.filter(pl.col("iteration") <= searches.upto)
+    rows = searches.rows
+    if searches.upto is not None:
+        rows = rows.filter(pl.col("iteration") <= searches.upto)
     seen = rows.select("query_id", "doc_id", seen=True).unique()
     graded = searches.qrels.rows.select("query_id", "doc_id", nugget="iteration", grade="relevance")
     graded = graded.join(searches.lengths.select("query_id", "K"), on="query_id")
-    return graded.join(seen, on=["query_id", "doc_id"], how="left").with_columns(pl.col("seen").fill_null(False))
+    labelled = graded.join(seen, on=["query_id", "doc_id"], how="left")
+    return labelled.with_columns(pl.col("seen").fill_null(False))
 
 
 def _score_nuggets(searches: Searches) -> pl.DataFrame:
@@ -25,14 +28,16 @@ def _score_nuggets(searches: Searches) -> pl.DataFrame:
     graded = _label_nuggets(searches)
     _check_grades(searches, half, full)
 
-    found = pl.col("grade").filter(pl.col("seen")).max().fill_null(-1.0)  # the best document counts
+    best = pl.col("grade").filter(pl.col("seen")).max().fill_null(-1.0)  # the best document counts
     half_credit = 0.0 if searches.parameters["strict"] else 0.5
-    credit = pl.when(found >= full).then(1.0).when(found >= half).then(half_credit).otherwise(0.0)
-    nuggets = graded.group_by(_NUGGET).agg(credit=credit, is_supported=(pl.col("grade") >= half).any())
+    credit = pl.when(best >= full).then(1.0).when(best >= half).then(half_credit)
+    is_supported = (pl.col("grade") >= half).any()
+    nuggets = graded.group_by(_NUGGET).agg(credit=credit.otherwise(0.0), is_supported=is_supported)
 
     nuggets = _weigh_nuggets(nuggets, searches).sort(_NUGGET)
     nuggets = nuggets.filter(pl.col("is_supported").any().over("query_id"))
-    value = (pl.col("credit") * pl.col("weight")).sum() / pl.col("weight").sum()
+    weight = pl.col("weight")
+    value = (pl.col("credit") * weight).sum() / weight.sum()
     return nuggets.group_by("query_id", maintain_order=True).agg(value=value)
 
 
@@ -47,31 +52,36 @@ def _check_grades(searches: Searches, half: float, full: float) -> None:
 
 
 def _weigh_nuggets(nuggets: pl.DataFrame, searches: Searches) -> pl.DataFrame:
-    of = searches.parameters["of"]
-    if of == "all":
+    choice = searches.parameters["of"]
+    if choice == "all":
         return nuggets.with_columns(weight=1.0)
     vital = searches.qrels.vital
     if vital is None:
         raise InputError(
-            f"NuggetScore(of={of!r}): these qrels have no column vital, so no nugget is known to be vital. Add the column, or "
+            f"NuggetScore(of={choice!r}): these qrels have no column vital, so no nugget is known to be vital. Add the column, or "
             "leave out of="
         )
+
     is_vital = vital.select("query_id", nugget="subtopic", weight=1.0)
-    if of == "vital":
+    if choice == "vital":
         return nuggets.join(is_vital, on=_NUGGET)
-    return nuggets.join(is_vital, on=_NUGGET, how="left").with_columns(pl.col("weight").fill_null(0.5))
+    weighted = nuggets.join(is_vital, on=_NUGGET, how="left")
+    return weighted.with_columns(pl.col("weight").fill_null(0.5))
 
 
 def _share_gain(searches: Searches) -> pl.DataFrame:
     supporting = _label_nuggets(searches).filter(pl.col("grade") >= searches.parameters["rel"])
     # numbers in their order, then texts
-    ordered = supporting.sort("query_id", pl.col("nugget").cast(pl.Int64, strict=False), "nugget", nulls_last=True)
+    number = pl.col("nugget").cast(pl.Int64, strict=False)
+    ordered = supporting.sort("query_id", number, "nugget", nulls_last=True)
     # a document counts for its first nugget
     documents = ordered.unique(["query_id", "doc_id"], keep="first", maintain_order=True)
 
-    counted = documents.group_by("query_id", "K", "nugget").agg(documents=pl.len(), seen=pl.col("seen").sum())
+    by_nugget = documents.group_by("query_id", "K", "nugget")
+    counted = by_nugget.agg(documents=pl.len(), seen=pl.col("seen").sum())
     pool = pl.col("documents").clip(upper_bound=ENOUGH).sum()
-    return counted.group_by("query_id").agg(value=pl.col("seen").sum() / pool / pl.col("K").first())
+    value = pl.col("seen").sum() / pool / pl.col("K").first()
+    return counted.group_by("query_id").agg(value=value)
 
 
 _FULL = ParamInfo(

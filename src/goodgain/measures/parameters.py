@@ -38,8 +38,8 @@ class Rule(NamedTuple):
 
 
 def is_number(value: Any) -> bool:
-    is_one = isinstance(value, (int, float, Integral)) and not isinstance(value, bool)  # Integral: NumPy's
-    return is_one and bool(-_LARGEST < value < _LARGEST)
+    is_real = isinstance(value, (int, float, Integral)) and not isinstance(value, bool)  # Integral: NumPy's
+    return is_real and bool(-_LARGEST < value < _LARGEST)
 
 
 def check_rel(rel: Any) -> None:
@@ -85,8 +85,9 @@ LEDGER_RULES = COMPUTED_RULES | {
 
 def read_parameters(measure: ir_measures.Measure) -> dict[str, Any]:
     """Return a dict from parameters of a measure to their given or default values; parameters without a value are left out."""
-    found = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()} | measure.params
-    return {name: value for name, value in found.items() if value is not _NOT_PROVIDED}
+    defaults = {name: info.default for name, info in measure.SUPPORTED_PARAMS.items()}
+    parameters = defaults | measure.params
+    return {name: value for name, value in parameters.items() if value is not _NOT_PROVIDED}
 
 
 def find_choices(info: ParamInfo) -> Rule | None:
@@ -139,27 +140,34 @@ _OWN_RULES = {
 
 def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
     """Raise `MeasureError` if a measure was given an unknown parameter, or a value that breaks the rule from `find_rule`."""
-    supported, given = measure.SUPPORTED_PARAMS, measure.params
-    for name in given.keys() - supported.keys():
-        takes = ", ".join(f"{known}=" for known in supported) or "none"
+    supported = measure.SUPPORTED_PARAMS
+    for name in measure.params.keys() - supported.keys():
+        takes = ", ".join(f"{parameter}=" for parameter in supported) or "none"
         raise MeasureError(f"{_name(measure)} has no parameter {name!r}; it takes {takes}")
+
     for name, info in supported.items():
         rule = find_rule(name, info)
-        if name in given and rule is not None and not rule.allows(given[name]):
-            value = repr(given[name])
-            shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}..."
-            raise MeasureError(f"{_name(measure)}: {name}={shown} is not allowed; {name} is {rule.words}")
+        if name not in measure.params or rule is None:
+            continue
+        value = measure.params[name]
+        if not rule.allows(value):
+            text = repr(value)
+            if len(text) > _SHOWN:
+                text = f"{text[:_SHOWN]}..."
+            raise MeasureError(f"{_name(measure)}: {name}={text} is not allowed; {name} is {rule.words}")
 
 
 def check_needed(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
     for name, info in measure.SUPPORTED_PARAMS.items():
         # ndeval needs a cutoff that ir_measures declares as optional
-        if name not in measure.params and (info.required or (name == "cutoff" and measure.NAME in _NDEVAL)):
-            rule = find_rule(name, info)
-            place = ", written after @" if name == measure.AT_PARAM else ""
-            example = f"; write {_name(measure)}@3" if name == "cutoff" else ""
-            words = rule.words if rule else info.desc
-            raise MeasureError(f"{_name(measure)} needs the parameter {name}{place}: {words}{example}")
+        is_required = info.required or (name == "cutoff" and measure.NAME in _NDEVAL)
+        if name in measure.params or not is_required:
+            continue
+        rule = find_rule(name, info)
+        words = rule.words if rule else info.desc
+        place = ", written after @" if name == measure.AT_PARAM else ""
+        example = f"; write {_name(measure)}@3" if name == "cutoff" else ""
+        raise MeasureError(f"{_name(measure)} needs the parameter {name}{place}: {words}{example}")
 
 
 def _name(measure: Any) -> str:
@@ -175,12 +183,13 @@ def check_parameters(measure: ir_measures.Measure) -> None:
     def find_rule(name: str, info: Any) -> Rule:
         rule = _find_rule(measure, name, info)
         takes_numbers = info.dtype in (int, float)  # True is an int to Python
-        return Rule(
-            rule.words,
-            lambda value: (
-                info.validate(value) and not (takes_numbers and isinstance(value, bool)) and rule.allows(value)
-            ),
-        )
+
+        def allows(value: Any) -> bool:
+            if takes_numbers and isinstance(value, bool):
+                return False
+            return bool(info.validate(value)) and rule.allows(value)
+
+        return Rule(rule.words, allows)
 
     check_given(measure, find_rule)
     check_needed(measure, find_rule)
@@ -193,7 +202,9 @@ def _find_rule(measure: ir_measures.Measure, name: str, info: Any) -> Rule:
     if (choices := find_choices(info)) is not None:
         return choices
     is_known = name == "cutoff" or type(measure).__module__.startswith("ir_measures.")
-    if is_known and (found := _OWN_RULES.get((str(measure.NAME), name)) or _RULES.get(name)):
-        return found
+    if is_known:
+        rule = _OWN_RULES.get((str(measure.NAME), name)) or _RULES.get(name)
+        if rule is not None:
+            return rule
     words = _TYPES.get(info.dtype) or f"a {getattr(info.dtype, '__name__', info.dtype)}"
     return Rule(words, lambda _: True)

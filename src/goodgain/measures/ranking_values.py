@@ -37,24 +37,25 @@ class RankedScores:
 
     def add(self, table: RankingTable) -> None:
         """Add the ranking table of some queries; each query is in only one table."""
-        queries, num_ret = (table.retrieved.get_column(name).to_numpy() for name in ("query", "NumRet"))
+        queries = table.retrieved.get_column("query").to_numpy()
+        num_ret = table.retrieved.get_column("NumRet").to_numpy()
         order = np.argsort(queries)
         self._score(queries[order], num_ret[order], table.rows)
         self._is_ranked[queries] = True
 
     def finish(self) -> pl.DataFrame:
         """Return a frame with the column `query_id` (all judged queries, sorted), and a Float64 column per measure."""
-        rest = np.flatnonzero(~self._is_ranked)
-        if len(rest):
-            self._score_empty_rankings(rest)
+        not_ranked = np.flatnonzero(~self._is_ranked)
+        if len(not_ranked):
+            self._score_empty_rankings(not_ranked)
 
         query_ids = self.judgments.query_ids
         for name, values in self._values.items():
-            odd = np.flatnonzero(np.isinf(values))
-            if len(odd):
+            infinite = np.flatnonzero(np.isinf(values))
+            if len(infinite):
+                query_id = query_ids[int(infinite[0])]
                 raise MeasureError(
-                    f"{name}: the labels of query {query_ids[int(odd[0])]!r} are too large to add up; map the labels to a "
-                    "smaller scale"
+                    f"{name}: the labels of query {query_id!r} are too large to add up; map the labels to a smaller scale"
                 )
         columns = [pl.Series(name, values, nan_to_null=True) for name, values in self._values.items()]
         return pl.DataFrame([query_ids.alias("query_id"), *columns])
@@ -95,13 +96,17 @@ class RankedScores:
             number, label = number[is_judged], label[is_judged]
             columns = {name: column[is_judged] for name, column in columns.items()}
 
+        # rows are sorted by query and rank, except after ties in another order
         k = columns["k"]
-        rises = number[1:] > number[:-1]
-        if not (rises | ((number[1:] == number[:-1]) & (k[1:] > k[:-1]))).all():
+        is_next_query = number[1:] > number[:-1]
+        is_next_rank = (number[1:] == number[:-1]) & (k[1:] > k[:-1])
+        if not (is_next_query | is_next_rank).all():
             order = np.lexsort((k, number))
             number, label = number[order], label[order]
             columns = {name: column[order] for name, column in columns.items()}
-        positions = {name: columns.get(name, columns["k"]).astype(np.float64) for name in POSITIONS}
+        positions = {}
+        for name in POSITIONS:
+            positions[name] = columns.get(name, k).astype(np.float64)
 
         return Documents(
             np.bincount(number, minlength=len(queries)),
@@ -116,9 +121,13 @@ class RankedScores:
         """Return the ideal rankings of some queries: the labels above 0, largest first."""
         label, lengths = self.judgments.rank_ideally(gains)
         if len(queries) < len(lengths):
-            label = label[np.repeat(np.isin(np.arange(len(lengths)), queries), lengths)]
+            is_needed = np.zeros(len(lengths), bool)
+            is_needed[queries] = True
+            label = label[np.repeat(is_needed, lengths)]
             lengths = lengths[queries]
-        k = np.arange(1.0, len(label) + 1) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+        starts = np.cumsum(lengths) - lengths
+        k = np.arange(1.0, len(label) + 1) - np.repeat(starts, lengths)
         return Documents(
             lengths,
             {"k": k},
@@ -152,14 +161,21 @@ def score_ranking(
 
 def find_positions(measures: Iterable[ir_measures.Measure]) -> set[str]:
     """Return the names of the rank columns that measures need. Rank columns (see `POSITIONS`) differ in the order of ties."""
-    return {of.position(read_parameters(one)) for one in measures if (of := find_declaration(one)) is not None}
+    positions = set()
+    for measure in measures:
+        declared = find_declaration(measure)
+        if declared is not None:
+            positions.add(declared.position(read_parameters(measure)))
+    return positions
 
 
 def aggregate_values(measures: Iterable[ir_measures.Measure], values: pl.DataFrame) -> dict[str, float | None]:
     """Return a dict from each measure to its mean over queries, or to its sum if it is a count such as `NumRet`."""
-    return {
-        str(one): math.fsum(values.get_column(str(one)).drop_nulls())
-        if isinstance(one.aggregator(), ir_measures.SumAgg)
-        else average_queries(values.get_column(str(one)), null_if=find_null_rule(one))
-        for one in measures
-    }
+    aggregated: dict[str, float | None] = {}
+    for measure in measures:
+        column = values.get_column(str(measure))
+        if isinstance(measure.aggregator(), ir_measures.SumAgg):
+            aggregated[str(measure)] = math.fsum(column.drop_nulls())
+        else:
+            aggregated[str(measure)] = average_queries(column, null_if=find_null_rule(measure))
+    return aggregated

@@ -93,53 +93,65 @@ def _find_bounds(searches: Searches) -> tuple[pl.DataFrame, pl.DataFrame]:
     weights = (1 - float(p)) ** np.arange(depth)  # the probability of reaching each rank
     is_dd = searches.parameters["conv"] == "dd"
 
-    nuggets = _list_nuggets(searches).group_by(*_NUGGET, "K").agg(pl.col("weight").max(), documents=pl.len())
+    by_nugget = _list_nuggets(searches).group_by(*_NUGGET, "K")
+    nuggets = by_nugget.agg(pl.col("weight").max(), documents=pl.len())
     kinds = nuggets.select("documents", "K").unique()
-    most = [_count_readings(documents, number, weights, is_dd=is_dd) for documents, number in kinds.iter_rows()]
-    readings = nuggets.join(kinds.with_columns(times=pl.Series(most, dtype=pl.Float64)), on=["documents", "K"])
+    times = []
+    for documents, iterations in kinds.iter_rows():
+        times.append(_count_readings(documents, iterations, weights, is_dd=is_dd))
+    kinds = kinds.with_columns(times=pl.Series(times, dtype=pl.Float64))
+    readings = nuggets.join(kinds, on=["documents", "K"])
 
     lengths = searches.tables["lengths"].get_column("length").sort().to_numpy()
-    numbers = searches.lengths.get_column("K").unique().to_list()
-    costs = {"K": pl.Series(numbers, dtype=pl.Int64)}
+    numbers_of_iterations = searches.lengths.get_column("K").unique().to_list()
+    costs = {"K": pl.Series(numbers_of_iterations, dtype=pl.Int64)}
     for name, ordered in (("least_cost", lengths), ("most_cost", lengths[::-1])):
         sums = np.concatenate([[0.0], np.cumsum(ordered)])
-        values = [float(a) * _read_slots(sums, number, weights, is_dd=is_dd) for number in numbers]
+        values = []
+        for iterations in numbers_of_iterations:
+            values.append(float(a) * _read_slots(sums, iterations, weights, is_dd=is_dd))
         costs[name] = pl.Series(values, dtype=pl.Float64)
     return _add_up_nuggets(readings, searches), pl.DataFrame(costs)
 
 
-def _count_readings(documents: int, number: int, weights: np.ndarray, *, is_dd: bool) -> float:
-    """Return how often a nugget of so many documents is read at most in `number` iterations."""
+def _count_readings(documents: int, iterations: int, weights: np.ndarray, *, is_dd: bool) -> float:
+    """Return how often a nugget of so many documents is read at most in a number of iterations."""
     depth = len(weights)
     if is_dd:  # the documents fill one iteration after the other
-        whole, rest = divmod(min(documents, depth * number), depth)
-        return float(whole * weights.sum() + weights[:rest].sum())
-    at_rank = np.clip(documents - number * np.arange(depth), 0, number)  # first ranks first
+        full, remainder = divmod(min(documents, depth * iterations), depth)
+        return float(full * weights.sum() + weights[:remainder].sum())
+    at_rank = np.clip(documents - iterations * np.arange(depth), 0, iterations)  # first ranks first
     return float((at_rank * weights).sum())
 
 
-def _read_slots(sums: np.ndarray, number: int, weights: np.ndarray, *, is_dd: bool) -> float:
-    """Return the expected length read in `number` iterations. Documents fill rank 1 of all, then rank 2 and so on.
+def _read_slots(sums: np.ndarray, iterations: int, weights: np.ndarray, *, is_dd: bool) -> float:
+    """Return the expected length read in some iterations. Documents fill rank 1 of all, then rank 2 and so on.
 
     `sums[k]` is the length of the first k documents.
     """
-    depth, documents = len(weights), len(sums) - 1
-    iterations = np.full(depth, number)  # those that have a document at each rank
-    if is_dd:  # full iterations: one of them has only its first document
-        iterations[min(documents, depth * number) % depth + 1 :] -= 1
-    ends = np.minimum(np.cumsum(iterations), documents)
+    depth = len(weights)
+    documents = len(sums) - 1
+    with_rank = np.full(depth, iterations)  # the iterations that have a document at each rank
+    if is_dd:  # full iterations: one of them has only its first documents
+        last = min(documents, depth * iterations) % depth
+        with_rank[last + 1 :] -= 1
+
+    ends = np.minimum(np.cumsum(with_rank), documents)
     starts = np.concatenate([[0], ends[:-1]])
-    return float(((sums[ends] - sums[starts]) * weights).sum())
+    length_at_rank = sums[ends] - sums[starts]
+    return float((length_at_rank * weights).sum())
 
 
 def _bias_gain(searches: Searches) -> pl.DataFrame:
-    click, other, save, summary, word, opening, half_life = (
-        float(searches.parameters[name])
-        for name in ("click", "click_other", "save", "summary", "word", "opening", "half_life")
-    )
+    parameters = searches.parameters
+    click, click_other, save = (float(parameters[name]) for name in ("click", "click_other", "save"))
+    summary, word, opening = (float(parameters[name]) for name in ("summary", "word", "opening"))
+    half_life = float(parameters["half_life"])
+
     rows = _add_lengths(_label_good(searches), searches, pl.col("is_new"))
-    clicks = pl.when("is_good").then(click).when("is_new").then(other).otherwise(0.0)
-    seconds = summary + clicks * (word * pl.col("length") + opening)
+    clicks = pl.when("is_good").then(click).when("is_new").then(click_other).otherwise(0.0)
+    seconds_if_opened = word * pl.col("length") + opening
+    seconds = summary + clicks * seconds_if_opened
 
     before = seconds.cum_sum().over("query_id") - seconds
     gain = click * save * pl.lit(2.0).pow(-before / half_life)
@@ -147,13 +159,16 @@ def _bias_gain(searches: Searches) -> pl.DataFrame:
 
 
 def _measure_trail(searches: Searches) -> pl.DataFrame:
-    snippet, share, most = (float(searches.parameters[name]) for name in ("snippet", "share", "L"))
+    parameters = searches.parameters
+    snippet, share, most = (float(parameters[name]) for name in ("snippet", "share", "L"))
     rows = _label_good(searches)
-    is_opened = pl.col("is_new" if searches.parameters["opened"] == "all" else "is_good")
+    is_opened = pl.col("is_new" if parameters["opened"] == "all" else "is_good")
     rows = _add_lengths(rows, searches, is_opened)
 
-    position = (snippet + share * pl.col("length")).cum_sum().over("query_id")
-    return _add_up_good(rows, pl.col("relevance") * (1 - position / most).clip(0))
+    read = snippet + share * pl.col("length")
+    position = read.cum_sum().over("query_id")
+    gain = pl.col("relevance") * (1 - position / most).clip(0)
+    return _add_up_good(rows, gain)
 
 
 def _label_good(searches: Searches) -> pl.DataFrame:
@@ -163,36 +178,41 @@ def _label_good(searches: Searches) -> pl.DataFrame:
 
 def _add_up_good(rows: pl.DataFrame, gain: pl.Expr) -> pl.DataFrame:
     gains = rows.with_columns(gain=pl.when("is_good").then(gain).otherwise(0.0))
-    return gains.group_by("query_id", maintain_order=True).agg(value=pl.col("gain").sum())
+    by_query = gains.group_by("query_id", maintain_order=True)
+    return by_query.agg(value=pl.col("gain").sum())
 
 
 def _add_lengths(rows: pl.DataFrame, searches: Searches, is_read: pl.Expr) -> pl.DataFrame:
     """Add the column `length` to results: that of the document where it is read, else 0."""
     lengths = searches.tables["lengths"]
-    needed = rows.filter(is_read).select("doc_id").unique()
-    known = needed.join(lengths, on="doc_id", how="left", maintain_order="left")
-    lacking = known.filter(pl.col("length").is_null()).select("doc_id")
-    if lacking.height:
-        known = _find_other_spellings(known.drop_nulls(), lacking, lengths)
+    documents = rows.filter(is_read).select("doc_id").unique()
+    documents = documents.join(lengths, on="doc_id", how="left", maintain_order="left")
+    without_length = documents.filter(pl.col("length").is_null()).select("doc_id")
+    if without_length.height:
+        by_spelling = _find_other_spellings(without_length, lengths)
+        documents = pl.concat([documents.drop_nulls(), by_spelling.select(documents.columns)])
 
-    joined = rows.join(known, on="doc_id", how="left", maintain_order="left")
+    joined = rows.join(documents, on="doc_id", how="left", maintain_order="left")
     return joined.with_columns(length=pl.when(is_read).then("length").otherwise(0.0))
 
 
-def _find_other_spellings(known: pl.DataFrame, lacking: pl.DataFrame, lengths: pl.DataFrame) -> pl.DataFrame:
+def _find_other_spellings(documents: pl.DataFrame, lengths: pl.DataFrame) -> pl.DataFrame:
+    """Return doc_id and length of documents whose lengths have another spelling of the same address."""
     from goodgain.counting.joined_addresses import spell_like  # imported when something is scored
 
-    spelled = spell_like(lengths, lacking).join(lacking, on="doc_id", how="semi")
-    others = spelled.group_by("doc_id", maintain_order=True).agg(pl.col("length").max())
-    unknown = lacking.join(others, on="doc_id", how="anti").get_column("doc_id").sort()
+    spelled = spell_like(lengths, documents).join(documents, on="doc_id", how="semi")
+    by_document = spelled.group_by("doc_id", maintain_order=True)
+    with_length = by_document.agg(pl.col("length").max())
+    unknown = documents.join(with_length, on="doc_id", how="anti").get_column("doc_id").sort()
     if len(unknown):
-        of = count_of(len(unknown), "retrieved document")
         from goodgain.files.bad_rows import quote  # its library takes long to import
 
+        retrieved = count_of(len(unknown), "retrieved document")
+        example = quote(unknown[0])
         raise InputError(
-            f"{spell('lengths')} has no length of {of}, such as {quote(unknown[0])}. Add a row for each document of the runs."
+            f"{spell('lengths')} has no length of {retrieved}, such as {example}. Add a row for each document of the runs."
         )
-    return pl.concat([known, others.select(known.columns)])
+    return with_length
 
 
 def _is_from_0(value: Any) -> bool:

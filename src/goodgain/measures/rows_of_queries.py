@@ -65,12 +65,14 @@ class RowsOfQueries:
         """
         accumulated = np.empty(len(x))
         for bits in range(int(self.lengths.max(initial=0)).bit_length()):
-            some = np.flatnonzero((self.lengths >= 2**bits) & (self.lengths < 2 ** (bits + 1)))
-            if not len(some):
+            is_similar = (self.lengths >= 2**bits) & (self.lengths < 2 ** (bits + 1))
+            queries = np.flatnonzero(is_similar)
+            if not len(queries):
                 continue
-            place = np.arange(self.lengths[some].max())
-            is_row = place < self.lengths[some, None]
-            rows = (self._starts[some, None] + place)[is_row]
+
+            place = np.arange(self.lengths[queries].max())
+            is_row = place < self.lengths[queries, None]  # a row of the matrix per query, a column per place
+            rows = (self._starts[queries, None] + place)[is_row]
             matrix = np.zeros(is_row.shape)
             matrix[is_row] = x[rows]
             accumulated[rows] = function.accumulate(matrix, axis=1)[is_row]
@@ -83,4 +85,5 @@ def divide(a: Array, b: Array) -> Array:
     >>> divide(np.array([1.0, 1.0]), np.array([2, 0])).tolist()
     [0.5, 0.0]
     """
-    return np.divide(a, b, out=np.zeros(len(a)), where=b != 0)
+    quotients = np.zeros(len(a))
+    return np.divide(a, b, out=quotients, where=b != 0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,16 +16,8 @@ from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError, MeasureError, count_of
 from goodgain.files.notebooks import write_result
 from goodgain.files.tables import Table
-from goodgain.formats.run import Reading
 from goodgain.measures.declaration import add_arrow
-from goodgain.measures.ledger_values import average_queries
-from goodgain.measures.names import (
-    find_direction,
-    find_results_counts,
-    needs_results,
-    parse_measure,
-    parse_measures,
-)
+from goodgain.measures.names import find_direction, parse_measure, parse_measures
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,8 +99,13 @@ class Scores:
         """
         if self._most is None:
             raise InputError("these scores have no bounds; compute them with evaluate(..., bounds=True)")
-        pairs = {name: (least, self._most.get(name)) for name, least in self.means.items()}
-        return {name: None if least is None or most is None else (least, most) for name, (least, most) in pairs.items()}
+        bounds: dict[str, tuple[float, float] | None] = {}
+        for name, least in self.means.items():
+            most = self._most.get(name)
+            bounds[name] = None
+            if least is not None and most is not None:
+                bounds[name] = (least, most)
+        return bounds
 
     @cached_property
     def per_query(self) -> pl.DataFrame:
@@ -119,12 +116,14 @@ class Scores:
         A value is null if it is not finite (possible with a user's function), or if the measure has no value for the query.
         For example, `GradedP@k` has no value if the query has results, but no result at ranks <= k has a label.
         """
-        names = {name: k for k, name in enumerate(self.means)}
-        position = pl.col("measure").replace_strict(names, return_dtype=pl.Int64)
-        asked = self._ours.select("query_id", *(name for name in names if name in self._ours.columns))
-        values = pl.concat([_unpivot(asked), self._classic]).sort("query_id", position)
+        place_of = {name: k for k, name in enumerate(self.means)}
+        place = pl.col("measure").replace_strict(place_of, return_dtype=pl.Int64)
+        requested = [name for name in self.means if name in self._ours.columns]
+        ours = _unpivot(self._ours.select("query_id", *requested))
+        values = pl.concat([ours, self._classic]).sort("query_id", place)
         if self._raised is None:
             return values
+
         most = _unpivot(self._raised).rename({"value": "most"})
         joined = values.join(most, on=["query_id", "measure"], how="left", maintain_order="left")
         least = pl.when(pl.col("most").is_not_null()).then("value")
@@ -135,7 +134,8 @@ class Scores:
         """A dict from each measure to the number of queries for which it has a value."""
         counts: dict[str, int] = {}
         if not self._classic.is_empty():
-            counts = dict(self._classic.group_by("measure").agg(pl.col("value").count()).iter_rows())
+            by_measure = self._classic.group_by("measure").agg(pl.col("value").count())
+            counts = dict(by_measure.iter_rows())
         for name in self.means:
             if name in self._ours.columns:
                 column = self._ours.get_column(name)
@@ -144,15 +144,16 @@ class Scores:
 
     def select(self, measures: Sequence[ir_measures.Measure]) -> Scores:
         """Return the scores of one run for only the given measures, in the given order."""
-        names = [str(one) for one in measures]
-        return replace(  # `_ours` keeps every measure, because comparisons also need measures that count results
-            self,
-            means={name: self.means[name] for name in names},
-            _classic=self._classic.filter(pl.col("measure").is_in(names)) if len(self._classic) else self._classic,
-            _raised=None
-            if self._raised is None
-            else self._raised.select(cs.by_name("query_id", *names, require_all=False)),
-        )
+        names = [str(measure) for measure in measures]
+        means = {name: self.means[name] for name in names}
+        classic = self._classic
+        if len(classic):
+            classic = classic.filter(pl.col("measure").is_in(names))
+        raised = self._raised
+        if raised is not None:
+            raised = raised.select(cs.by_name("query_id", *names, require_all=False))
+        # `_ours` keeps every measure, because comparisons also need measures that count results
+        return replace(self, means=means, _classic=classic, _raised=raised)
 
     def to_polars(self) -> pl.DataFrame:
         """Return `per_query`, the values of each query, as a Polars frame."""
@@ -163,21 +164,25 @@ class Scores:
         return self.per_query.to_pandas()
 
     def __repr__(self) -> str:
-        shown = {name: "–" if value is None else f"{value:.4f}" for name, value in self.means.items()}
-        values = ", ".join(f"{name}={value}" for name, value in shown.items())
+        values = ", ".join(f"{name}={_round(mean)}" for name, mean in self.means.items())
         return f"Scores({values}; {count_of(self.signature['queries'], 'query', 'queries')})"
 
     def tables(self) -> list[Table]:
         """Return a list of one table, as notebooks show it: a row per measure with mean and interval, and the signature below."""
-        ends = {name: f" [{of[0]:.4f}, {of[1]:.4f}]" for name, of in (self.intervals or {}).items() if of}
-        rows = [
-            [_name_with_arrow(name), "–" if value is None else f"{value:.4f}{ends.get(name, '')}"]
-            for name, value in self.means.items()
-        ]
+        intervals = self.intervals or {}
+        rows = []
+        for name, mean in self.means.items():
+            text = _round(mean)
+            interval = intervals.get(name)
+            if mean is not None and interval:
+                low, high = interval
+                text += f" [{low:.4f}, {high:.4f}]"
+            rows.append([_name_with_arrow(name), text])
+
         queries = count_of(self.signature["queries"], "query", "queries")
-        title = f"Means over {queries}"
-        made = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
-        return [Table.of(title, ["measure", "value"], 1, rows)._replace(notes=[made])]
+        table = Table.of(f"Means over {queries}", ["measure", "value"], 1, rows)
+        settings = " ".join(f"{name}={value}" for name, value in self.signature.items() if name != "queries")
+        return [table._replace(notes=[settings])]
 
     def _repr_html_(self) -> str:
         return write_result(self.tables(), self.notes)
@@ -189,11 +194,12 @@ class Scores:
         """
         if isinstance(measure, str) and measure in self.means:
             return self.means[measure]
-        asked = parse_measure(measure) if isinstance(measure, str) else measure
-        names = [str(parse_measures(asked, rel=rel)[0]) for rel in (None, self.rel)]
-        if found := [name for name in names if name in self.means]:
-            return self.means[found[0]]
-        raise MeasureError(f"{names[-1]} is not in these scores; they have {', '.join(self.means)}")
+        parsed = parse_measure(measure) if isinstance(measure, str) else measure
+        for rel in (None, self.rel):
+            name = str(parse_measures(parsed, rel=rel)[0])
+            if name in self.means:
+                return self.means[name]
+        raise MeasureError(f"{name} is not in these scores; they have {', '.join(self.means)}")
 
     def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
         """Return a dict from each measure to its mean over all queries. A mean that is None in `means` stays None.
@@ -217,25 +223,33 @@ class Scores:
             raise MeasureError(f"mean(how={how!r}): give how={' or how='.join(map(repr, MEANS))}")
         if how == "arithmetic":
             return dict(self.means)
-        values = dict(self.per_query.drop_nulls("value").group_by("measure").agg("value").iter_rows())
+
+        by_measure = self.per_query.drop_nulls("value").group_by("measure").agg("value")
+        values = dict(by_measure.iter_rows())
         means: dict[str, float | None] = dict.fromkeys(self.means)
-        for name in (name for name, mean in self.means.items() if mean is not None):
-            logarithms = [math.log(max(value, _LEAST)) for value in values[name]]
-            means[name] = math.exp(math.fsum(logarithms) / len(logarithms))
+        for name, mean in self.means.items():
+            if mean is not None:
+                logarithms = [math.log(max(value, _LEAST)) for value in values[name]]
+                means[name] = math.exp(math.fsum(logarithms) / len(logarithms))
         return means
+
+
+def _round(mean: float | None) -> str:
+    return "–" if mean is None else f"{mean:.4f}"
 
 
 def average_groups(
     per_query: pl.DataFrame, measures: Sequence[ir_measures.Measure], groups: pl.DataFrame
 ) -> pl.DataFrame:
     """Return `Scores.by_group`: means over the queries of a group that have a value, or sums for counts such as NumRet."""
-    summed = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
+    sums = [str(measure) for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
     grouped = groups.join(per_query, on="query_id").drop_nulls("value")
     names = pl.Enum([str(measure) for measure in measures])
-    found = grouped.group_by("group", "measure").agg(pl.len().alias("queries"), pl.col("value"))
-    value = found.get_column("value").map_elements(math.fsum, pl.Float64)
-    is_sum = pl.col("measure").is_in(summed)
-    averaged = found.with_columns(value=pl.when(is_sum).then(value).otherwise(value / pl.col("queries")))
+    lists = grouped.group_by("group", "measure").agg(pl.len().alias("queries"), pl.col("value"))
+    total = lists.get_column("value").map_elements(math.fsum, pl.Float64)
+    is_sum = pl.col("measure").is_in(sums)
+    mean_or_sum = pl.when(is_sum).then(total).otherwise(total / pl.col("queries"))
+    averaged = lists.with_columns(value=mean_or_sum)
     return averaged.sort("group", pl.col("measure").cast(names))
 
 
@@ -250,165 +264,3 @@ def _unpivot(values: pl.DataFrame) -> pl.DataFrame:
     rows = values.unpivot(index="query_id", variable_name="measure", value_name="value")
     has_types = rows.schema["measure"] == pl.String and rows.schema["value"] == pl.Float64
     return rows if has_types else rows.cast({"measure": pl.String, "value": pl.Float64})
-
-
-def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measure], *, missing: str = "zero") -> Scores:
-    """Return the scores of a system: the value of a query is the mean over the runs that have a value for this query.
-
-    With `missing="absent"`, the queries that a run lacks have no value in this run. In `Scores.queries`, a query
-    is in `only_judged` only if all runs lack it.
-    """
-    if len(runs) == 1:
-        return leave_out_absent(runs[0], measures) if missing == "absent" else runs[0]
-    queries = join_queries([of.queries for of in runs])
-    tables = [find_values(of, missing) for of in runs]
-    position = {str(measure): k for k, measure in enumerate(measures)}
-    asked = pl.concat(tables).filter(pl.col("measure").is_in([*position]))
-    averaged = asked.group_by("query_id", "measure").agg(pl.col("value").mean())
-    averaged = averaged.sort("query_id", pl.col("measure").replace_strict(position, return_dtype=pl.Int64))
-    values = {name: of_measure.get_column("value") for (name,), of_measure in averaged.group_by("measure")}
-    nothing = averaged.get_column("value").clear()  # every run lacks every query
-    means = {str(measure): _average_queries(measure, values.get(str(measure), nothing), runs) for measure in measures}
-    added = pl.concat([of.coverage for of in runs]).group_by("iteration").agg(pl.col("judged", "unique").sum())
-    share_of = pl.when(pl.col("unique") > 0).then(pl.col("judged") / pl.col("unique"))
-    coverage = added.with_columns(coverage=share_of).sort("iteration", nulls_last=False)
-    has_labels = "unjudged" in runs[0].signature
-    if not has_labels:
-        coverage = coverage.with_columns(coverage=pl.lit(None, pl.Float64))
-    share = coverage.item(0, "coverage")
-    signature = {name: value for name, value in runs[0].signature.items() if name != "without_value"}
-    signature |= sign_reading({f"run {k}": of.signature for k, of in enumerate(runs, 1)}) | {
-        "replicates": len(runs),
-        **({"missing": missing} if missing != "zero" else {}),
-        "absent_from_run": len(queries.only_judged),
-        "without_judgments": len(queries.only_searched),
-    }
-    if has_labels:
-        signature["unjudged"] = 0.0 if share is None else 1 - share
-    mapped = [of.ids_mapped for of in runs if of.ids_mapped is not None]
-    ids_mapped = (sum(of_run for of_run, _ in mapped), mapped[0][1]) if mapped else None
-    return Scores(
-        means,
-        signature,
-        coverage,
-        averaged.select("query_id").clear(),
-        averaged,
-        queries,
-        runs[0].rel,
-        ids_mapped=ids_mapped,
-        replicates=tuple(runs),
-        lacks_iterations=any(of.lacks_iterations for of in runs),
-        one_time=max(of.one_time for of in runs),
-        first_iteration=min((of.first_iteration for of in runs if of.first_iteration is not None), default=None),
-    )
-
-
-def sign_reading(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the reading options that are not defaults. If runs differ in an option, its value is a list of texts `run:value`."""
-    found: dict[str, Any] = {}
-    for option, default in Reading._field_defaults.items():
-        values = {name: signature.get(option, default) for name, signature in signatures.items()}
-        first = next(iter(values.values()))
-        if any(value != first for value in values.values()):
-            found[option] = [f"{name}:{value}" for name, value in values.items() if value is not None]
-        elif first != default:
-            found[option] = first
-    return found
-
-
-def find_values(of: Scores, missing: str) -> pl.DataFrame:
-    """Return the frame `Scores.per_query` of a run. With `missing="absent"`, the queries that the run lacks are left out."""
-    absent = of.queries.only_judged.implode()
-    return of.per_query if missing == "zero" else of.per_query.filter(~pl.col("query_id").is_in(absent))
-
-
-def leave_out_absent(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores without the queries that the run lacks. Absent queries then do not count in the means."""
-    kept = leave_out_queries(of, of.queries.only_judged, measures)
-    return replace(kept, signature=of.signature | {"missing": "absent"})
-
-
-def leave_out_queries(of: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:
-    is_there = ~pl.col("query_id").is_in(query_ids.implode())
-    raised = None if of._raised is None else of._raised.filter(is_there)
-    kept = replace(of, _ours=of._ours.filter(is_there), _classic=of._classic.filter(is_there), _raised=raised)
-    return average_values(kept, measures)
-
-
-def leave_out_no_good(
-    of: Scores, without_good: Mapping[str, pl.Series], measures: Sequence[ir_measures.Measure]
-) -> Scores:
-    """Return the scores without values of a measure for the queries in `without_good`, which maps measures to query ids."""
-    kept = set_to_null(of, without_good, measures)
-    return replace(
-        kept,
-        signature=of.signature | {"no_good": "absent"},
-        replicates=tuple(leave_out_no_good(run, without_good, measures) for run in of.replicates),
-    )
-
-
-def set_to_null(of: Scores, queries: Mapping[str, pl.Series], measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores without the values of some measures in some queries. `queries` maps measures to query ids."""
-    if not queries:
-        return of
-
-    def set_columns(values: pl.DataFrame) -> pl.DataFrame:
-        known = {
-            name: ~pl.col("query_id").is_in(ids.implode()) for name, ids in queries.items() if name in values.columns
-        }
-        return values.with_columns(pl.when(is_kept).then(name).alias(name) for name, is_kept in known.items())
-
-    lacking = pl.concat(ids.to_frame("query_id").with_columns(measure=pl.lit(name)) for name, ids in queries.items())
-    is_lacking = lacking.with_columns(is_lacking=pl.lit(True))
-    classic = of._classic.join(is_lacking, on=["query_id", "measure"], how="left", maintain_order="left")
-    classic = classic.with_columns(pl.when(pl.col("is_lacking").is_null()).then("value")).drop("is_lacking")
-    raised = None if of._raised is None else set_columns(of._raised)
-    return average_values(replace(of, _ours=set_columns(of._ours), _classic=classic, _raised=raised), measures)
-
-
-def average_values(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    by_measure = {name: values for (name,), values in of.per_query.group_by("measure")}
-    none = of.per_query.clear()
-
-    def average(column: str) -> dict[str, float | None]:
-        values = ((one, by_measure.get(str(one), none).get_column(column)) for one in measures)
-        return {str(one): _average_queries(one, of_measure, [of]) for one, of_measure in values}
-
-    return replace(of, means=average("value"), _most=None if of._most is None else average("most"))
-
-
-def leave_out_empty(of: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return scores in which queries without results have no value for the measures that need results (see `needs_results`).
-
-    For several runs of a system, keep only `measures`, and average each query over the runs in which it has a value.
-    """
-    if of.replicates:
-        runs = [leave_out_empty(run, measures) for run in of.replicates]
-        return average_scores(runs, measures, missing=of.signature.get("missing", "zero"))
-    counts = find_results_counts(filter(needs_results, measures))
-    if not counts:
-        return of
-    values = of._ours.with_columns(
-        pl.when(pl.col(results) > 0).then(name).alias(name) for name, results in counts.items()
-    )
-    known = {name: values.get_column(name).drop_nulls() for name in counts}
-    means = {name: average_queries(of_measure) for name, of_measure in known.items()}
-    return replace(of, means=of.means | means, _ours=values)
-
-
-def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
-    """Merge the queries of several runs. A query is `only_judged` if all runs lack it, `never_searched` if no run searched it."""
-    judged = pl.concat([runs[0].both, runs[0].only_judged])
-    both = pl.concat([of.both for of in runs]).unique().sort()
-    without = pl.concat([of.only_searched for of in runs]).unique().sort()
-    searched = pl.concat([of.both.filter(~of.both.is_in(of.never_searched.implode())) for of in runs])
-    idle = both.filter(~both.is_in(searched.implode()))
-    return SharedQueries(both, without, judged.filter(~judged.is_in(both.implode())), idle)
-
-
-def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
-    known = values.drop_nulls()
-    if known.is_empty() or (len(known) < len(values) and all(of.means[str(measure)] is None for of in runs)):
-        return None
-    total = math.fsum(known)
-    return total if isinstance(measure.aggregator(), ir_measures.SumAgg) else total / len(known)

@@ -35,10 +35,12 @@ class Searches:
     @cached_property
     def lengths(self) -> pl.DataFrame:
         """A frame with `query_id`, `T` (number of iterations up to `upto`) and `K` (`upto`, or `T` if `upto` is None)."""
-        n = pl.col("iteration").max()
-        lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=n, K=n)
+        last = pl.col("iteration").max()
+        lengths = self.iterations.group_by("query_id", maintain_order=True).agg(T=last, K=last)
+        if self.upto is None:
+            return lengths
         upto = pl.lit(self.upto, pl.Int64)
-        return lengths if self.upto is None else lengths.with_columns(T=pl.min_horizontal("T", upto), K=upto)
+        return lengths.with_columns(T=pl.min_horizontal("T", upto), K=upto)
 
     def count(self, rel: float) -> Counts:
         """Return ledger and pools of the queries, with the smallest good label `rel`. Iterations are those of `iterations`."""
@@ -46,11 +48,13 @@ class Searches:
         from goodgain.schema import EMPTY_DOC
 
         key = ["query_id", "iteration"]
-        rows = self.iterations.join(self.rows.select(*key, "doc_id"), on=key, how="left")
+        results = self.rows.select(*key, "doc_id")
+        rows = self.iterations.join(results, on=key, how="left")
         run = rows.select("query_id", pl.col("doc_id").fill_null(EMPTY_DOC), iteration="number")
         qrels = self.qrels.frame.join(self.lengths, on="query_id", how="semi")
         query_ids = self.lengths.get_column("query_id")
-        return count(qrels, run, rels=[rel], labels=self.qrels.labels, query_ids=query_ids)[rel]
+        counts = count(qrels, run, rels=[rel], labels=self.qrels.labels, query_ids=query_ids)
+        return counts[rel]
 
     def find_positive(self, *, add_subtopics: bool = False, by_subtopic: bool = False) -> pl.DataFrame:
         """Return the labels above 0, with the columns `query_id`, `K`, `doc_id` and `relevance`.
@@ -59,24 +63,35 @@ class Searches:
         `by_subtopic`, each label has its own row, with a column `subtopic` (empty texts if the qrels have no subtopics).
         """
         has_subtopics = self.qrels.has_subtopics
-        labels = self.qrels.rows if has_subtopics else self.qrels.largest
-        positive = labels.filter(pl.col("relevance") > 0).join(self.lengths, on="query_id", maintain_order="left")
-        key, relevance = ["query_id", "K", "doc_id"], pl.col("relevance").cast(pl.Float64)
+        rows = self.qrels.rows if has_subtopics else self.qrels.largest
+        positive = rows.filter(pl.col("relevance") > 0)
+        positive = positive.join(self.lengths, on="query_id", maintain_order="left")
+
+        key = ["query_id", "K", "doc_id"]
+        relevance = pl.col("relevance").cast(pl.Float64)
         if by_subtopic:
-            return positive.select(*key, relevance, subtopic="iteration" if has_subtopics else pl.lit(""))
-        return positive.group_by(key, maintain_order=True).agg(relevance.sum() if add_subtopics else relevance.max())
+            subtopic = "iteration" if has_subtopics else pl.lit("")
+            return positive.select(*key, relevance, subtopic=subtopic)
+        label = relevance.sum() if add_subtopics else relevance.max()
+        return positive.group_by(key, maintain_order=True).agg(label)
 
     def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
         """Return `rows` up to iteration `upto`, with `rank`, `is_new` and `relevance` (0 for a negative or missing label)."""
-        rows = self.rows if self.upto is None else self.rows.filter(pl.col("iteration") <= self.upto)
+        rows = self.rows
+        if self.upto is not None:
+            rows = rows.filter(pl.col("iteration") <= self.upto)
         rank = pl.int_range(1, pl.len() + 1).over("query_id", "iteration")
         rows = rows.with_columns(rank=rank, is_new=pl.struct("query_id", "doc_id").is_first_distinct())
         if self.qrels.labels is None:
-            labels, key = self.find_positive(add_subtopics=add_subtopics), ["query_id", "doc_id"]
+            labels = self.find_positive(add_subtopics=add_subtopics)
+            key = ["query_id", "doc_id"]
         else:
-            labels, key = self.label(), ["query_id", "number", "doc_id"]
-        labelled = rows.join(labels.select(*key, "relevance"), on=key, how="left", maintain_order="left")
-        return labelled.with_columns(pl.col("relevance").cast(pl.Float64).clip(0).fill_null(0.0))
+            labels = self.label()
+            key = ["query_id", "number", "doc_id"]
+        labels = labels.select(*key, "relevance")
+        labelled = rows.join(labels, on=key, how="left", maintain_order="left")
+        label = pl.col("relevance").cast(pl.Float64).clip(0)
+        return labelled.with_columns(label.fill_null(0.0))
 
     def label(self) -> pl.DataFrame:
         """Return a label per iteration and document, with query_id, iteration and number (as in `rows`), doc_id and relevance.
@@ -87,5 +102,6 @@ class Searches:
         joined = self.iterations.join(labels, on="query_id")
         if self.qrels.labels is None:
             return joined
-        here = joined.filter(pl.col("at").is_null() | (pl.col("at") == pl.col("number"))).sort("at", nulls_last=True)
+        is_here = pl.col("at").is_null() | (pl.col("at") == pl.col("number"))
+        here = joined.filter(is_here).sort("at", nulls_last=True)
         return here.unique(["query_id", "number", "doc_id"], keep="first")

@@ -18,61 +18,89 @@ _JIANGS_K = 9
 
 
 def _weigh(parameters: dict[str, Any]) -> pl.Expr:
-    rank, iteration, b, bq = pl.col("rank"), pl.col("iteration"), float(parameters["b"]), float(parameters["bq"])
+    b, bq = float(parameters["b"]), float(parameters["bq"])
+    rank, iteration = pl.col("rank"), pl.col("iteration")
     if parameters["conv"] == "dd":
         return 1 / ((1 + rank.log(b)) * (1 + iteration.log(bq)))
-    return 1 / ((rank + b - 1).log(b) * (iteration + bq - 1).log(bq))
+    discount_of_rank = (rank + b - 1).log(b)
+    return 1 / (discount_of_rank * (iteration + bq - 1).log(bq))
 
 
 def _count_results(parameters: dict[str, Any]) -> Any:
-    return parameters.get("k", _JIANGS_K if parameters["conv"] == "jiang" else None)
+    default = _JIANGS_K if parameters["conv"] == "jiang" else None
+    return parameters.get("k", default)
 
 
 def _compute_dcg(searches: Searches) -> pl.DataFrame:
-    is_dd, label = searches.parameters["conv"] == "dd", pl.col("relevance")
-    rows, number = searches.label_rows(add_subtopics=is_dd), _count_results(searches.parameters)
-    rows = rows if number is None else rows.filter(pl.col("rank") <= number)
-    gain = pl.when("is_new").then(label).otherwise(0.0) if is_dd else 2.0**label - 1
-    return rows.group_by("query_id", maintain_order=True).agg(value=(gain * _weigh(searches.parameters)).sum())
+    label = pl.col("relevance")
+    is_dd = searches.parameters["conv"] == "dd"
+    gain = 2.0**label - 1
+    if is_dd:
+        gain = pl.when("is_new").then(label).otherwise(0.0)
+
+    rows = searches.label_rows(add_subtopics=is_dd)
+    results = _count_results(searches.parameters)
+    if results is not None:
+        rows = rows.filter(pl.col("rank") <= results)
+    by_query = rows.group_by("query_id", maintain_order=True)
+    return by_query.agg(value=(gain * _weigh(searches.parameters)).sum())
 
 
 def _normalise_dcg(searches: Searches) -> pl.DataFrame:
-    is_dd, label = searches.parameters["conv"] == "dd", pl.col("relevance")
-    gains = searches.find_positive(add_subtopics=is_dd).sort("query_id", label, descending=[False, True])
+    label = pl.col("relevance")
+    is_dd = searches.parameters["conv"] == "dd"
+    gain = label if is_dd else 2.0**label - 1
+
+    # one row per query and document with a label above 0, the best first
+    documents = searches.find_positive(add_subtopics=is_dd).sort("query_id", label, descending=[False, True])
     place = pl.int_range(1, pl.len() + 1).over("query_id")
-    gains = gains.select("query_id", "K", place=place, gain=label if is_dd else 2.0**label - 1)
+    gains = documents.select("query_id", "K", place=place, gain=gain)
     if gains.is_empty():
         return gains.select("query_id", value="gain")
-    weights = pl.concat(
-        _weigh_places(number, gains["place"].max(), searches.parameters) for number in gains["K"].unique()
-    )
-    product = (pl.col("gain") * pl.col("weight")).sum()
-    ideal = gains.join(weights, on=["K", "place"]).sort("query_id", "place").group_by("query_id").agg(ideal=product)
+
+    most = gains["place"].max()
+    weights = pl.concat(_weigh_places(number, most, searches.parameters) for number in gains["K"].unique())
+    weighted = gains.join(weights, on=["K", "place"]).sort("query_id", "place")
+    ideal = weighted.group_by("query_id").agg(ideal=(pl.col("gain") * pl.col("weight")).sum())
     values = _compute_dcg(searches).join(ideal, on="query_id")
     return values.select("query_id", value=pl.col("value") / pl.col("ideal"))
 
 
 def _weigh_places(number: int, most: Any, parameters: dict[str, Any]) -> pl.DataFrame:
-    results, times = _count_results(parameters) or most, 1.0
+    """Return the weights of the best places of an ideal session of `number` iterations: K, place and weight."""
+    results = _count_results(parameters) or most
+    slots = []  # (iteration, rank)
+    times = 1.0
     if parameters["conv"] == "dd":
         depth = min(results, parameters["depth"])
         # The m * r - 1 slots at earlier iterations and ranks weigh at least as much as a slot.
-        slots = [(m, r) for m in range(1, min(number, most) + 1) for r in range(1, min(depth, most // m) + 1)]
+        for iteration in range(1, min(number, most) + 1):
+            ranks = min(depth, most // iteration)
+            slots += [(iteration, rank) for rank in range(1, ranks + 1)]
     else:  # each iteration returns the best documents again
-        slots, bq = [(1, r) for r in range(1, min(results, most) + 1)], float(parameters["bq"])
+        slots = [(1, rank) for rank in range(1, min(results, most) + 1)]
+        bq = float(parameters["bq"])
         times = math.fsum(1 / math.log(m + bq - 1, bq) for m in range(1, number + 1))
+
     frame = pl.DataFrame(slots, schema=["iteration", "rank"], orient="row")
     weights = frame.select(weight=_weigh(parameters) * times).sort("weight", descending=True)
-    return weights.select("weight", K=pl.lit(number, pl.Int64), place=pl.int_range(1, pl.len() + 1))
+    place = pl.int_range(1, pl.len() + 1)
+    return weights.select("weight", K=pl.lit(number, pl.Int64), place=place)
 
 
 def _compute_rbp(searches: Searches) -> pl.DataFrame:
     b, p, max_rel = (float(searches.parameters[name]) for name in ("b", "p", "max_rel"))
     onwards, down = (p - b * p) / (1 - b * p), b * p
-    weight = pl.lit(onwards).pow(pl.col("iteration") - 1) * pl.lit(down).pow(pl.col("rank") - 1)
+    weight_of_iteration = pl.lit(onwards).pow(pl.col("iteration") - 1)
+    weight = weight_of_iteration * pl.lit(down).pow(pl.col("rank") - 1)
     gain = (2.0 ** pl.col("relevance") - 1) / 2.0**max_rel
     rows = searches.label_rows().group_by("query_id", maintain_order=True)
     return rows.agg(value=(gain * weight).sum() * (1 - p))
+
+
+def _average_dcg(searches: Searches) -> pl.DataFrame:
+    values = _compute_dcg(searches).join(searches.lengths, on="query_id")
+    return values.select("query_id", pl.col("value") / pl.col("T"))
 
 
 _CONV = {
@@ -126,9 +154,7 @@ SessionDCGq = _declare(
     "SessionDCGq",
     "Session DCG per iteration",
     "SessionDCG@i with the same parameters / iterations up to i, iterations without results included",
-    lambda searches: (
-        _compute_dcg(searches).join(searches.lengths, on="query_id").select("query_id", pl.col("value") / pl.col("T"))
-    ),
+    _average_dcg,
     own=AT_I | _CONV | {"conv": ParamInfo(**{**vars(_CONV["conv"]), "default": "jiang"})},
     example=("SessionDCGq@2", 7.3299158704764995),
     source="sDCG/q: Kanoulas et al., SIGIR 2011, in the form of Jiang and Allan, ICTIR 2016",
@@ -164,42 +190,68 @@ _PLACE = ["query_id", "iteration", "rank"]
 
 def _walk(searches: Searches) -> pl.DataFrame:
     """Return the value of the cube test (`speed`) after each document. Queries without a label above 0 have no rows."""
+    rows = searches.label_rows()
+    positive = searches.find_positive(by_subtopic=True)
+    steps = _fill_subtopics(rows, positive, searches)
+
+    # An iteration without results counts as a document without relevance.
+    iterations = searches.iterations.join(searches.lengths, on="query_id")
+    iterations = iterations.filter(pl.col("iteration") <= pl.col("T")).select("query_id", "iteration")
+    places = iterations.join(rows, on=["query_id", "iteration"], how="left").sort(_PLACE)
+    walked = places.join(steps, on=_PLACE, how="left", maintain_order="left")
+    subtopics = positive.group_by("query_id").agg(subtopics=pl.col("subtopic").n_unique())
+    walked = walked.join(subtopics, on="query_id", how="inner", maintain_order="left")
+
+    filled = pl.col("added").fill_null(0.0).cum_sum().over("query_id")
+    gain = filled / pl.col("subtopics")
+    height = float(searches.parameters["height"])
+    return walked.select("query_id", speed=gain / height / pl.col("iteration"))
+
+
+def _fill_subtopics(rows: pl.DataFrame, positive: pl.DataFrame, searches: Searches) -> pl.DataFrame:
+    """Return what each new document adds to its subtopics: query_id, iteration, rank and added."""
     gamma, height = (float(searches.parameters[name]) for name in ("gamma", "height"))
-    rows, positive = searches.label_rows(), searches.find_positive(by_subtopic=True)
     new = rows.filter("is_new")
     if searches.qrels.has_subtopics:
         new = new.drop("relevance").join(positive, on=["query_id", "doc_id"], maintain_order="left")
     else:
         new = new.filter(pl.col("relevance") > 0).with_columns(subtopic=pl.lit(""))
-    step = pl.lit(gamma).pow(pl.int_range(1, pl.len() + 1).over(_SUBTOPIC)) * pl.col("relevance")
-    filled = new.with_columns(step=step).with_columns(filled=pl.col("step").cum_sum().over(_SUBTOPIC).clip(0, height))
-    added = pl.col("filled") - pl.col("filled").shift(fill_value=0.0).over(_SUBTOPIC)
-    steps = filled.with_columns(added=added).group_by(_PLACE, maintain_order=True).agg(pl.col("added").sum())
-    # An iteration without results counts as a document without relevance.
-    upto = searches.iterations.join(searches.lengths, on="query_id").filter(pl.col("iteration") <= pl.col("T"))
-    places = upto.select("query_id", "iteration").join(rows, on=["query_id", "iteration"], how="left").sort(_PLACE)
-    walked = places.join(steps, on=_PLACE, how="left", maintain_order="left")
-    subtopics = positive.group_by("query_id").agg(subtopics=pl.col("subtopic").n_unique())
-    gain = pl.col("added").fill_null(0.0).cum_sum().over("query_id") / pl.col("subtopics")
-    walked = walked.join(subtopics, on="query_id", how="inner", maintain_order="left")
-    return walked.select("query_id", speed=gain / height / pl.col("iteration"))
+
+    discount = pl.lit(gamma).pow(pl.int_range(1, pl.len() + 1).over(_SUBTOPIC))
+    steps = new.with_columns(step=discount * pl.col("relevance"))
+    filled = pl.col("step").cum_sum().over(_SUBTOPIC).clip(0, height)
+    steps = steps.with_columns(filled=filled)
+    before = pl.col("filled").shift(fill_value=0.0).over(_SUBTOPIC)
+    steps = steps.with_columns(added=pl.col("filled") - before)
+    return steps.group_by(_PLACE, maintain_order=True).agg(pl.col("added").sum())
 
 
 def _compute_speed(searches: Searches) -> pl.DataFrame:
-    return _walk(searches).group_by("query_id", maintain_order=True).agg(value=pl.col("speed").last())
+    by_query = _walk(searches).group_by("query_id", maintain_order=True)
+    return by_query.agg(value=pl.col("speed").last())
+
+
+def _average_speed(searches: Searches) -> pl.DataFrame:
+    by_query = _walk(searches).group_by("query_id", maintain_order=True)
+    return by_query.agg(value=pl.col("speed").mean())
 
 
 def _normalise_speed(searches: Searches) -> pl.DataFrame:
     gamma, height = (float(searches.parameters[name]) for name in ("gamma", "height"))
     positive = searches.find_positive(by_subtopic=True)
     place = pl.int_range(pl.len()).over(_SUBTOPIC)
-    best = positive.sort(*_SUBTOPIC, "relevance", descending=[False, False, True]).with_columns(place=place)
+    best = positive.sort(*_SUBTOPIC, "relevance", descending=[False, False, True])
+    best = best.with_columns(place=place).filter(pl.col("place") <= 5 * pl.col("K"))
+
     step = pl.lit(gamma).pow(pl.col("place")) * pl.col("relevance")
-    reached = best.filter(pl.col("place") <= 5 * pl.col("K")).group_by(*_SUBTOPIC, "K", maintain_order=True)
-    bound = reached.agg(filled=step.sum().clip(0, height)).group_by("query_id", "K", maintain_order=True)
-    bounds = bound.agg(bound=pl.col("filled").mean() / height)
+    by_subtopic = best.group_by(*_SUBTOPIC, "K", maintain_order=True)
+    filled = by_subtopic.agg(filled=step.sum().clip(0, height))
+    by_query = filled.group_by("query_id", "K", maintain_order=True)
+    bounds = by_query.agg(bound=pl.col("filled").mean() / height)
+
     values = _compute_speed(searches).join(bounds, on="query_id")
-    return values.select("query_id", value=pl.col("value") / (pl.col("bound") / pl.col("K")))
+    bound_at_end = pl.col("bound") / pl.col("K")
+    return values.select("query_id", value=pl.col("value") / bound_at_end)
 
 
 _OF_CUBES = {
@@ -226,7 +278,7 @@ ACT = _declare_cube(
     "ACT",
     "Average Cube Test",
     "mean over the results up to i of the value of CT after that result; an iteration without results counts as one result",
-    lambda searches: _walk(searches).group_by("query_id", maintain_order=True).agg(value=pl.col("speed").mean()),
+    _average_speed,
     example=("ACT@2", 0.2416666666666667),
 )
 nCT = _declare_cube(  # noqa: N816  # the n of nDCG

@@ -23,21 +23,13 @@ ENOUGH = 3
 
 
 def _score_each_search(searches: Searches) -> pl.DataFrame:
-    from goodgain.measures.ranking_values import score_ranking  # narwhals takes long to import, and waits
-
     inner = parse_measure(searches.parameters["measure"])
-    named = searches.iterations.select(*_KEY, search=pl.format("{} {}", "iteration", "query_id"))
-    ranking, labels = (
-        frame.join(named, on=_KEY, maintain_order="left").drop("query_id").rename({"search": "query_id"})
-        for frame in (searches.rows, searches.label())
-    )
-    values = score_ranking([inner], ranking.select("query_id", "doc_id", "score"), labels, named.get_column("search"))
-    found = named.join(values.select(search="query_id", value=str(inner)), on="search")
-    found = found.join(searches.rows.select(_KEY).unique(), on=_KEY, how="semi")
-    value, last = pl.col("value").fill_null(0.0), pl.col("K")
-    joined = searches.lengths.join(found, on="query_id", how="left").filter(
-        pl.col("iteration").is_null() | (pl.col("iteration") <= last)
-    )
+    value_of_search = _score_rankings(inner, searches)
+    last = pl.col("K")
+    joined = searches.lengths.join(value_of_search, on="query_id", how="left")
+    joined = joined.filter(pl.col("iteration").is_null() | (pl.col("iteration") <= last))
+
+    value = pl.col("value").fill_null(0.0)
     # An iteration without results has no row here, and counts as 0.
     lacks = pl.len() < last.first()
     rules = {
@@ -48,7 +40,27 @@ def _score_each_search(searches: Searches) -> pl.DataFrame:
         "first": value.filter(pl.col("iteration") == 1).sum(),
         "last": value.filter(pl.col("iteration") == last).sum(),
     }
-    return joined.sort(_KEY).group_by("query_id").agg(value=rules[searches.parameters["how"]])
+
+    by_query = joined.sort(_KEY).group_by("query_id")
+    return by_query.agg(value=rules[searches.parameters["how"]])
+
+
+def _score_rankings(inner: Any, searches: Searches) -> pl.DataFrame:
+    """Return the value of `inner` for each iteration with results, as a ranking of its own: query_id, iteration and value."""
+    from goodgain.measures.ranking_values import score_ranking  # narwhals takes long to import, and waits
+
+    # each iteration is a query called `search`
+    numbered = searches.iterations.select(*_KEY, search=pl.format("{} {}", "iteration", "query_id"))
+    ranking, labels = (
+        frame.join(numbered, on=_KEY, maintain_order="left").drop("query_id").rename({"search": "query_id"})
+        for frame in (searches.rows, searches.label())
+    )
+    ranking = ranking.select("query_id", "doc_id", "score")
+    values = score_ranking([inner], ranking, labels, numbered.get_column("search"))
+    values = values.select(search="query_id", value=str(inner))
+
+    with_results = searches.rows.select(_KEY).unique()
+    return numbered.join(values, on="search").join(with_results, on=_KEY, how="semi")
 
 
 def _count_nuggets(searches: Searches) -> pl.DataFrame:
@@ -64,24 +76,36 @@ def _count_nuggets(searches: Searches) -> pl.DataFrame:
                 "or leave out vital=True"
             )
         labels = labels.join(searches.qrels.vital, on=["query_id", "subtopic"], how="semi")
-    rows = searches.rows.filter(pl.col("iteration") <= searches.upto) if searches.upto else searches.rows
+
+    rows = searches.rows
+    if searches.upto:
+        rows = rows.filter(pl.col("iteration") <= searches.upto)
     seen = rows.select("query_id", "doc_id").unique().with_columns(seen=True)
-    labels = labels.join(searches.lengths, on="query_id").join(seen, on=["query_id", "doc_id"], how="left")
+    labels = labels.join(searches.lengths, on="query_id")
+    labels = labels.join(seen, on=["query_id", "doc_id"], how="left")
+
     supports = pl.col("relevance") >= searches.parameters["rel"]
-    nuggets = labels.group_by("query_id", "subtopic", maintain_order=True).agg(
-        documents=supports.sum(), seen=(supports & pl.col("seen").fill_null(False)).sum()
-    )
+    was_seen = pl.col("seen").fill_null(False)
+    by_nugget = labels.group_by("query_id", "subtopic", maintain_order=True)
+    nuggets = by_nugget.agg(documents=supports.sum(), seen=(supports & was_seen).sum())
     return nuggets.filter((pl.col("documents") > 0).any().over("query_id"))
 
 
 def _recall_subtopics(searches: Searches) -> pl.DataFrame:
     supported = _count_nuggets(searches).filter(pl.col("documents") > 0)
-    return supported.group_by("query_id").agg(value=(pl.col("seen") > 0).mean())
+    value = (pl.col("seen") > 0).mean()
+    return supported.group_by("query_id").agg(value=value)
+
+
+def _recall_nuggets(searches: Searches) -> pl.DataFrame:
+    value = (pl.col("seen") > 0).mean()
+    return _count_nuggets(searches).group_by("query_id").agg(value=value)
 
 
 def _cover_nuggets(searches: Searches) -> pl.DataFrame:
     supported = _count_nuggets(searches).filter(pl.col("documents") > 0)
-    share = pl.col("seen").clip(upper_bound=ENOUGH) / pl.col("documents").clip(upper_bound=ENOUGH)
+    seen = pl.col("seen").clip(upper_bound=ENOUGH)
+    share = seen / pl.col("documents").clip(upper_bound=ENOUGH)
     return supported.sort("query_id", "subtopic").group_by("query_id").agg(value=share.mean())
 
 
@@ -148,7 +172,7 @@ NuggetRecall = declare_of_nuggets(
     "NuggetRecall",
     "Nugget Recall",
     "nuggets with a document seen by iteration i whose grade is at least rel / nuggets; with vital=True only vital nuggets",
-    lambda searches: _count_nuggets(searches).group_by("query_id").agg(value=(pl.col("seen") > 0).mean()),
+    _recall_nuggets,
     source="nuggets of TREC RAG (autonuggetizer), with the union of the documents seen",
     own=NUGGETS | {"vital": ParamInfo(dtype=bool, default=False, desc="only vital nuggets count")},
     example=("NuggetRecall@1", 0.5),

@@ -55,11 +55,15 @@ class SessionScores:
 
     def add(self, rows: pl.DataFrame) -> None:
         """Add all rows of a batch of queries. The columns are query_id, iteration, doc_id, rank and score."""
-        rows = rows.filter(pl.col("query_id").is_in(self._qrels.query_ids.implode()))
-        rows = rows.rename({"iteration": "number"}).sort("query_id", "number", "rank", maintain_order=True)
-        rows = rows.with_columns(iteration=pl.col("number").rank("dense").over("query_id").cast(pl.Int64))
+        is_judged = pl.col("query_id").is_in(self._qrels.query_ids.implode())
+        rows = rows.filter(is_judged).rename({"iteration": "number"})
+        rows = rows.sort("query_id", "number", "rank", maintain_order=True)
+        iteration = pl.col("number").rank("dense").over("query_id")
+        rows = rows.with_columns(iteration=iteration.cast(pl.Int64))
+
         results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
         iterations = rows.select("query_id", "iteration", "number").unique()
+
         self._searched.append(iterations.get_column("query_id").unique())
         for measure in self._measures:
             self._compute(measure, results, iterations)
@@ -76,18 +80,20 @@ class SessionScores:
         in `is_null_without_search` excludes.
         """
         query_ids = self._qrels.query_ids
-        searched = pl.concat([query_ids.clear(), *self._searched])
-        not_searched = query_ids.filter(~query_ids.is_in(searched.implode())).to_frame("query_id")
+        with_search = pl.concat([query_ids.clear(), *self._searched])
+        not_searched = query_ids.filter(~query_ids.is_in(with_search.implode())).to_frame("query_id")
         one_search = not_searched.with_columns(iteration=pl.lit(1, pl.Int64), number=pl.lit(1, pl.Int64))
         no_results = pl.DataFrame(schema=_ROWS)
 
         values = query_ids.to_frame("query_id")
         for measure in self._measures:
-            name, has_nulls = str(measure), bool(measure.declaration.null_if)
+            name = str(measure)
+            has_nulls = bool(measure.declaration.null_if)
             if has_nulls and not_searched.height and not measure.is_null_without_search:
                 self._compute(measure, no_results, one_search)
-            parts = [pl.DataFrame(schema={"query_id": pl.String, "value": pl.Float64}), *self._values[name]]
-            of_measure = pl.concat(parts).rename({"value": name})
+
+            no_values = pl.DataFrame(schema={"query_id": pl.String, "value": pl.Float64})
+            of_measure = pl.concat([no_values, *self._values[name]]).rename({"value": name})
             values = values.join(of_measure, on="query_id", how="left", maintain_order="left")
             if not has_nulls:
                 values = values.with_columns(pl.col(name).fill_null(0.0))

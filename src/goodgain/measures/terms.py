@@ -37,7 +37,8 @@ class LedgerColumns:
     @cached_property
     def w(self) -> Array:
         """The discount of the iteration, 1 / log2(k + 1)."""
-        return 1 / (np.log(np.maximum(self.k, 1) + 1.0) / math.log(2))
+        k = np.maximum(self.k, 1)
+        return 1 / (np.log(k + 1.0) / math.log(2))
 
     @cached_property
     def discounted_gain(self) -> Array:
@@ -99,11 +100,10 @@ class UpTo:
 
     def total(self, x: Array) -> Array:
         """Return the sum of x over iterations 1..i."""
-        known = self._totals.get(id(x))  # measures share sums; what is kept keeps its id
-        if known is None:
-            rows = self._rows
-            known = self._totals[id(x)] = x, rows.running_total(x) if self._is_along else rows.total(x)
-        return known[1]
+        if id(x) not in self._totals:  # measures share sums; an array that is kept keeps its id
+            total = self._rows.running_total(x) if self._is_along else self._rows.total(x)
+            self._totals[id(x)] = x, total
+        return self._totals[id(x)][1]
 
     def highest(self, x: Array) -> Array:
         """Return the largest x in iterations 1..i; NaN if none has a value."""
@@ -129,10 +129,14 @@ class _RecordedUpTo(UpTo):
 def find_columns_read(formula: Callable[[UpTo], Array], parameters: Mapping[str, Any]) -> set[str]:
     """Return the columns of ledger and pools that a formula over iterations reads."""
     columns = _RecordedColumns(set())
-    ledger = LedgerColumns(columns)
-    rows = RowsOfQueries(np.ones(1, int))
+    each = LedgerColumns(columns)
     upto = _RecordedUpTo(
-        rows, ledger, np.ones(1), columns, find_last=lambda: ledger, find_ideal=lambda _per: ledger.discounted_gain
+        RowsOfQueries(np.ones(1, int)),
+        each,
+        np.ones(1),
+        columns,
+        find_last=lambda: each,
+        find_ideal=lambda _per: each.discounted_gain,
     )
     upto.parameters = parameters
     formula(upto)
@@ -185,7 +189,9 @@ class Ranks:
         #: The same ranks of the ideal ranking: the labels of the query in descending order.
         self.ideal = self if ideal is None else ideal
         self._judged_only = bool(parameters.get("judged_only")) and ideal is not None
-        self._gains: Mapping[float, float] = parameters.get("gains") or {} if ideal is not None else {}
+        self._gains: Mapping[float, float] = {}
+        if ideal is not None:
+            self._gains = parameters.get("gains") or {}
 
     @property
     def by_label(self) -> Ranks:
@@ -200,8 +206,10 @@ class Ranks:
     def _sort(self, label: Array) -> Ranks:
         """Return the ranking sorted by descending `label`, and equal labels by descending position."""
         rows = self._documents.rows
-        descending = np.lexsort((-self._documents.positions[self._position], -label, rows.query))
+        position = self._documents.positions[self._position]
+        descending = np.lexsort((-position, -label, rows.query))
         starts = np.cumsum(rows.lengths) - rows.lengths
+
         ranked = copy(self)
         ranked.label = label
         ranked.k = np.empty(len(label))
@@ -250,7 +258,8 @@ class Ranks:
     def product_before(self, x: Array) -> Array:
         """Return, for each rank k, the product of x over the ranks before k. Each x must be above 0."""
         logarithm = np.log(x)
-        order, rows = self._order, self._documents.rows
+        order = self._order
+        rows = self._documents.rows
         product = np.empty(len(x))
         product[order] = np.exp(rows.running_total(logarithm[order]) - logarithm[order])
         return product
@@ -267,7 +276,9 @@ class Ranks:
     @property
     def num_seen(self) -> Array:
         """The number of documents at ranks 1..cutoff."""
-        return self.num_ret if self.cutoff is None else np.minimum(self.num_ret, float(self.cutoff))
+        if self.cutoff is None:
+            return self.num_ret
+        return np.minimum(self.num_ret, float(self.cutoff))
 
     @property
     def num_ret(self) -> Array:
@@ -289,7 +300,8 @@ class Ranks:
         return x if self.cutoff is None else np.where(self.k <= self.cutoff, x, 0.0)
 
     def _count_so_far(self, condition: Array) -> Array:
-        order, rows = self._order, self._documents.rows
+        order = self._order
+        rows = self._documents.rows
         counts = np.empty(len(condition))
         counts[order] = rows.running_total(condition[order])
         return counts
@@ -299,4 +311,5 @@ class Ranks:
         """The rows in the order of their ranks. Rows are sorted by `k`; other rank columns order ties in another way."""
         if self._position == "k":
             return slice(None)
-        return np.lexsort((self._documents.positions[self._position], self._documents.rows.query))
+        position = self._documents.positions[self._position]
+        return np.lexsort((position, self._documents.rows.query))

@@ -37,16 +37,17 @@ def find_queries_without_good(
 
     Measures for which no document is good or bad are left out, and measures for which each query has a good document.
     """
-    largest = query_ids.to_frame("query_id").join(
-        qrels.group_by("query_id").agg(pl.col("relevance").max()), on="query_id", how="left"
-    )
-    found = {}
+    largest_label = qrels.group_by("query_id").agg(pl.col("relevance").max())
+    labels = query_ids.to_frame("query_id").join(largest_label, on="query_id", how="left")
+    without_good = {}
     for measure in measures:
         threshold = _find_own_threshold(measure)
         if threshold is not None:
             has_good = (pl.col("relevance") >= threshold).fill_null(False)
-            found[str(measure)] = largest.filter(~has_good).get_column("query_id")
-    return {name: queries for name, queries in found.items() if len(queries)}
+            queries = labels.filter(~has_good).get_column("query_id")
+            if len(queries):
+                without_good[str(measure)] = queries
+    return without_good
 
 
 def _find_own_threshold(measure: ir_measures.Measure) -> float | None:
@@ -70,7 +71,8 @@ def _find_own_threshold(measure: ir_measures.Measure) -> float | None:
 
 
 def _find_using(measures: Iterable[ir_measures.Measure]) -> list[IterationMeasure]:
-    return [m for m in measures if isinstance(m, IterationMeasure) and m.declaration.uses_rel]
+    of_iterations = [measure for measure in measures if isinstance(measure, IterationMeasure)]
+    return [measure for measure in of_iterations if measure.declaration.uses_rel]
 
 
 def _find_rel(measure: ir_measures.Measure) -> float | None:
@@ -94,9 +96,11 @@ def warn_of_labels(
     measures = [*measures]
     using = _find_using(measures)
     warn_if_no_label_reaches(qrels, using, rel=rel, switch=switch)
+
     largest: Any = qrels.get_column("relevance").max()
     _warn_of_classic_thresholds(largest, measures, provider)
     _warn_of_differing_thresholds(qrels, measures, rel, switch)
+
     if largest > _LARGEST_LABEL and any("rel" not in measure.params for measure in using):
         remedy = f"such as {_spell_rel(largest / 2)}" if switch else f"as in CG(rel={largest / 2:g})"
         notice(
@@ -109,19 +113,19 @@ def warn_of_labels(
 def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.Measure], provider: str | None) -> None:
     classic = [measure for measure in measures if not isinstance(measure, IterationMeasure)]
     beyond = [measure for measure in classic if 0 < largest < (_find_rel(measure) or 0)]
-    if beyond:
-        names = ", ".join(sorted(map(str, beyond)))
-        able = [one for one in beyond if largest >= 1 or is_computed_here(one, provider=provider)]
-        lower = 1 if largest >= 1 else largest  # providers take whole numbers only
-        remedy = (
-            f"Name the smallest relevant label: {min(able, key=str)(rel=lower)}"
-            if able
-            else "Scale the labels to whole numbers."
-        )
-        notice(
-            "no_good_label",
-            f"{_NO_LABEL} of {names} (the largest label is {largest:g}), so these measures find no relevant document. {remedy}",
-        )
+    if not beyond:
+        return
+
+    names = ", ".join(sorted(map(str, beyond)))
+    lower = 1 if largest >= 1 else largest  # providers take whole numbers only
+    changeable = [measure for measure in beyond if largest >= 1 or is_computed_here(measure, provider=provider)]
+    remedy = "Scale the labels to whole numbers."
+    if changeable:
+        remedy = f"Name the smallest relevant label: {min(changeable, key=str)(rel=lower)}"
+    notice(
+        "no_good_label",
+        f"{_NO_LABEL} of {names} (the largest label is {largest:g}), so these measures find no relevant document. {remedy}",
+    )
 
 
 def _warn_of_differing_thresholds(
@@ -131,43 +135,63 @@ def _warn_of_differing_thresholds(
 
     The notice is minor if all measures agree on which queries have a good document.
     """
+    by_rel = _group_by_threshold(qrels, measures, rel)
+    if len(by_rel) < 2:
+        return
+
+    low, high = min(by_rel), max(by_rel)
+    largest = pl.col("relevance").max()
+    good_for_some = qrels.filter(pl.col("relevance") >= low)
+    of_documents = good_for_some.group_by("query_id", "doc_id").agg(largest)
+    of_queries = of_documents.group_by("query_id").agg(largest)
+    documents = of_documents.filter(pl.col("relevance") < high).height
+    queries = of_queries.filter(pl.col("relevance") < high).height
+    if not documents:
+        return
+
+    parts = [f"label {threshold:g} for {_list_two(of_rel)}" for threshold, of_rel in sorted(by_rel.items())]
+    differing = ""
+    if queries:
+        differing = f", and {count_of(queries, 'query has', 'queries have')} good documents only at label {low:g}"
+    above = [measure for threshold, of_rel in by_rel.items() if threshold > low for measure in of_rel]
+    can_switch = len(_find_using(above)) == len(above)
+    remedy = f"give {_spell_rel(low)}" if switch and can_switch else f"write {min(above, key=str)(rel=low)}"
+    notice(
+        "thresholds_differ",
+        f"thresholds differ: {', '.join(parts)}. {count_of(documents, 'judged document is', 'judged documents are')} good "
+        f"for only some measures{differing}. For one threshold, {remedy}.",
+        minor=not queries,
+    )
+
+
+def _group_by_threshold(
+    qrels: pl.DataFrame, measures: Sequence[ir_measures.Measure], rel: float | None
+) -> dict[float, list[ir_measures.Measure]]:
+    """Group measures by their default thresholds, up to the largest label. Above it there is a notice already."""
     largest: Any = qrels.get_column("relevance").max()
     by_rel: dict[float, list[ir_measures.Measure]] = {}
     for measure in measures:
         if measure.NAME == "SRR":  # a repeat counts whatever its label
             continue
-        own = measure.params.get("rel")
-        is_default = own is None or (own == rel and isinstance(measure, IterationMeasure))
+        given_rel = measure.params.get("rel")
+        is_default = given_rel is None or (given_rel == rel and isinstance(measure, IterationMeasure))
         threshold = _find_rel(measure) if is_default else None
-        if threshold is not None and threshold <= largest:  # above the largest label there is a notice already
+        if threshold is not None and threshold <= largest:
             by_rel.setdefault(threshold, []).append(measure)
-    if len(by_rel) < 2:
-        return
-    low, high = min(by_rel), max(by_rel)
-    labels = qrels.filter(pl.col("relevance") >= low).group_by("query_id", "doc_id").agg(pl.col("relevance").max())
-    between = int((labels.get_column("relevance") < high).sum())
-    split = int((labels.group_by("query_id").agg(pl.col("relevance").max()).get_column("relevance") < high).sum())
-    if not between:
-        return
-    above = [measure for threshold, of in by_rel.items() if threshold > low for measure in of]
-    can_switch = len(_find_using(above)) == len(above)
-    remedy = f"give {_spell_rel(low)}" if switch and can_switch else f"write {min(above, key=str)(rel=low)}"
-    parts = []
-    for threshold, of in sorted(by_rel.items()):
-        names = sorted({str(measure) for measure in of})
-        more = f" and {len(names) - 2} more" * (len(names) > 2)
-        parts.append(f"label {threshold:g} for {', '.join(names[:2])}{more}")
-    queries = f", and {count_of(split, 'query has', 'queries have')} good documents only at label {low:g}" * (split > 0)
-    notice(
-        "thresholds_differ",
-        f"thresholds differ: {', '.join(parts)}. {count_of(between, 'judged document is', 'judged documents are')} good "
-        f"for only some measures{queries}. For one threshold, {remedy}.",
-        minor=not split,
-    )
+    return by_rel
+
+
+def _list_two(measures: Sequence[ir_measures.Measure]) -> str:
+    names = sorted({str(measure) for measure in measures})
+    text = ", ".join(names[:2])
+    if len(names) > 2:
+        text += f" and {len(names) - 2} more"
+    return text
 
 
 def _spell_rel(rel: float) -> str:
-    return spell("rel", int(rel) if rel == int(rel) else rel)
+    is_whole = rel == int(rel)
+    return spell("rel", int(rel) if is_whole else rel)
 
 
 def warn_of_rel(qrels: pl.DataFrame, rel: float) -> None:
@@ -197,6 +221,7 @@ def warn_if_no_label_reaches(
     beyond = [measure for measure in measures if measure.rel > largest]
     if not beyond:
         return
+
     lower = 1 if largest >= 1 else largest
     if largest <= 0:
         remedy = "check the labels"
@@ -204,6 +229,7 @@ def warn_if_no_label_reaches(
         remedy = f"give {_spell_rel(lower)}"
     else:
         remedy = f"write {write(min(beyond, key=str), lower)}"  # hosts pass measures in any order
+
     thresholds = " or ".join(f"{threshold:g}" for threshold in find_thresholds(beyond))
     notice(
         "no_good_label",

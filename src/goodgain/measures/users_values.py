@@ -83,11 +83,13 @@ def _refer_to(measure: DeclaredMeasure) -> tuple[Any, ...]:
 
 def sign_definitions(measures: Iterable[ir_measures.Measure]) -> dict[str, list[str]]:
     """Return the part of a signature that says which functions computed the values: names with digests of the sources."""
-    declared = {measure.NAME: measure.declaration for measure in measures if isinstance(measure, DeclaredMeasure)}
-    listed = [
-        f"{name}:{definition.digest}" for name, definition in declared.items() if isinstance(definition, Definition)
-    ]
-    return {"defined": listed} if listed else {}
+    digests = {}
+    for measure in measures:
+        if isinstance(measure, DeclaredMeasure) and isinstance(measure.declaration, Definition):
+            digests[measure.NAME] = measure.declaration.digest
+    if not digests:
+        return {}
+    return {"defined": [f"{name}:{digest}" for name, digest in digests.items()]}
 
 
 def value_at_cutoff(
@@ -108,12 +110,14 @@ def value_at_cutoff(
 
 def values_along(measure: MeasureOfUser, counts: Counts) -> pl.DataFrame:
     """Return the value at each iteration: query_id, iteration, and a Float64 column with the name of the measure."""
-    found: list[pl.DataFrame] = []
+    frames: list[pl.DataFrame] = []
     for query_id, rows in _list_queries(measure, counts):
-        values = [_call(measure, query_id, rows.head(i)) for i in range(1, rows.height + 1)]
+        values = []
+        for iteration in range(1, rows.height + 1):
+            values.append(_call(measure, query_id, rows.head(iteration)))
         column = pl.Series(str(measure), values, pl.Float64)
-        found.append(rows.select("query_id", "iteration").with_columns(column))
-    return pl.concat(found)
+        frames.append(rows.select("query_id", "iteration").with_columns(column))
+    return pl.concat(frames)
 
 
 def _list_queries(
@@ -126,18 +130,20 @@ def _list_queries(
         rows = rows.join(costs, on=["query_id", "iteration"], how="left", maintain_order="left")
     rows = rows.select(*COLUMNS, *_find_definition(measure).costs)
 
-    start = dict(rows.with_row_index().group_by("query_id").agg(pl.col("index").min()).iter_rows())
+    starts = rows.with_row_index().group_by("query_id").agg(pl.col("index").min())
+    start_of = dict(starts.iter_rows())
     for query_id, searches in pools.select("query_id", "N").iter_rows():
-        yield query_id, rows.slice(start.get(query_id, 0), searches)
+        yield query_id, rows.slice(start_of.get(query_id, 0), searches)
 
 
 def _cut_or_fill(rows: pl.DataFrame, cutoff: int, measure: DeclaredMeasure) -> pl.DataFrame:
     """Return rows 1..cutoff. Rows after the last iteration have no results and costs: an agent that stopped gains nothing more."""
     if rows.height >= cutoff:
         return rows.head(cutoff)
-    nothing = [pl.lit(0).alias(name) for name in (*COUNTED, *_find_definition(measure).costs)]
-    same = [pl.lit(rows.item(0, name)).alias(name) for name in ("query_id", *OF_QUERY)]
-    after = pl.select(iteration=pl.int_range(rows.height + 1, cutoff + 1)).with_columns(*nothing, *same)
+    zeros = [pl.lit(0).alias(name) for name in (*COUNTED, *_find_definition(measure).costs)]
+    constants = [pl.lit(rows.item(0, name)).alias(name) for name in ("query_id", *OF_QUERY)]
+    after = pl.select(iteration=pl.int_range(rows.height + 1, cutoff + 1))
+    after = after.with_columns(*zeros, *constants)
     return rows.vstack(after.select(rows.columns).cast(rows.schema))
 
 

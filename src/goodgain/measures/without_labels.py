@@ -71,8 +71,8 @@ def refuse_without_labels(measures: Iterable[ir_measures.Measure]) -> None:
     refused = [str(measure) for measure in measures if needs_labels(measure)]
     if refused:
         verb = "needs" if len(refused) == 1 else "need"
-        known = ", ".join(declared.name for declared in _find_declarations())
+        without_labels = ", ".join(declared.name for declared in _find_declarations())
         raise MeasureError(
-            f"{', '.join(refused)}: {verb} relevance labels, and there are none. Without labels: {known}, and AreaOver or "
+            f"{', '.join(refused)}: {verb} relevance labels, and there are none. Without labels: {without_labels}, and AreaOver or "
             f"ValueAt of these. {NEXT_STEP}"
         )

@@ -34,10 +34,11 @@ from goodgain.files.tables import sort_ids
 from goodgain.formats.no_labels import NO_LABELS
 from goodgain.formats.query_tables import read_groups
 from goodgain.measures.bounds import find_largest_label
+from goodgain.measures.changed_scores import average_scores, leave_out_absent, leave_out_no_good
 from goodgain.measures.declaration import IterationMeasure
 from goodgain.measures.ledger_values import check_along_iterations, tabulate_ledger
 from goodgain.measures.names import Measures, add_counts, parse_measures
-from goodgain.measures.scores import Scores, average_scores, leave_out_absent, leave_out_no_good
+from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_queries_without_good, find_thresholds, warn_of_labels
 from goodgain.measures.without_labels import (
     NEXT_STEP,

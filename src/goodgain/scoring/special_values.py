@@ -5,9 +5,10 @@ from collections.abc import Iterable
 import ir_measures
 
 from goodgain.errors import OfSeveral, count_of, notice
+from goodgain.measures.changed_scores import leave_out_empty
 from goodgain.measures.good_gain import NEVER
 from goodgain.measures.names import needs_results
-from goodgain.measures.scores import Scores, leave_out_empty
+from goodgain.measures.scores import Scores
 
 #: The largest number of measures in a notice on queries without results.
 _MOST_SHARES = 3

@@ -17,8 +17,9 @@ from goodgain.files.notebooks import write_result
 from goodgain.files.tables import Table, format_cell
 from goodgain.formats.digest import digest_rows
 from goodgain.measures.bounds import find_range
+from goodgain.measures.changed_scores import find_values
 from goodgain.measures.names import find_null_rule
-from goodgain.measures.scores import Scores, average_groups, find_values
+from goodgain.measures.scores import Scores, average_groups
 from goodgain.ranking.ranking_table import Judgments
 from goodgain.statistics.intervals_of_means import (
     Values,

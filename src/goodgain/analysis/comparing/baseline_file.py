@@ -22,11 +22,12 @@ from goodgain.files.writing import atomic_write
 from goodgain.formats import Qrels
 from goodgain.formats.run import Reading
 from goodgain.measures.bounds import find_largest_label
+from goodgain.measures.changed_scores import find_values
 from goodgain.measures.declaration import find_declaration
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.ledger_values import average_queries
 from goodgain.measures.names import find_null_rule, is_null_without_search, needs_results, parse_measure
-from goodgain.measures.scores import Scores, find_values
+from goodgain.measures.scores import Scores
 from goodgain.measures.thresholds import find_queries_without_good
 from goodgain.options import DOCUMENTS, OPTIONS, spell
 

@@ -50,9 +50,10 @@ from goodgain.files.opening import read_lines, stem
 from goodgain.formats.digest import digest_rows
 from goodgain.formats.query_tables import read_groups
 from goodgain.formats.run import Reading
+from goodgain.measures.changed_scores import average_scores, leave_out_no_good, sign_reading
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumIter
-from goodgain.measures.scores import Scores, average_scores, leave_out_no_good, sign_reading
+from goodgain.measures.scores import Scores
 from goodgain.statistics.statistical_tests import Matrix, lacks_signs
 
 _VALUES = ("query_id", "measure", "system", "value")

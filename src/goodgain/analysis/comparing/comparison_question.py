@@ -41,6 +41,7 @@ from goodgain.errors import InputError
 from goodgain.formats import Qrels, Run
 from goodgain.formats.query_tables import average_outcomes, read_outcomes_of_runs
 from goodgain.measures.bounds import Range, find_contributions, find_largest_label, find_range
+from goodgain.measures.changed_scores import leave_out_absent, leave_out_empty, leave_out_queries, set_to_null
 from goodgain.measures.declaration import GoodGainMeasure, find_meaning
 from goodgain.measures.names import (
     Measures,
@@ -51,7 +52,7 @@ from goodgain.measures.names import (
     parse_measures,
 )
 from goodgain.measures.parameters import is_number
-from goodgain.measures.scores import Scores, leave_out_absent, leave_out_empty, leave_out_queries, set_to_null
+from goodgain.measures.scores import Scores
 from goodgain.options import ALPHA, OPTIONS, ORDER, RESAMPLES, SEED, check_whole_number, spell
 from goodgain.schema import COMPLETED, SEARCHED
 from goodgain.statistics.statistical_tests import (

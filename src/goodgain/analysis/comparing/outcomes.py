@@ -11,8 +11,9 @@ import polars as pl
 from goodgain.analysis.comparing.use_of_documents import FUNNEL, RATIO_OF_SUMS
 from goodgain.errors import InputError, notice
 from goodgain.formats.query_tables import lack_rows
+from goodgain.measures.changed_scores import average_values
 from goodgain.measures.good_gain import NumIter, NumResults
-from goodgain.measures.scores import Scores, average_values
+from goodgain.measures.scores import Scores
 from goodgain.options import spell
 from goodgain.schema import COMPLETED
 from goodgain.statistics.statistical_tests import Matrix, Settings, Vector, draw_queries

@@ -25,7 +25,8 @@ from goodgain.analysis.comparing.replicates import (
     measure_spread,
 )
 from goodgain.analysis.comparing.required_lines import Requirement, passes
-from goodgain.measures.scores import Scores, find_values
+from goodgain.measures.changed_scores import find_values
+from goodgain.measures.scores import Scores
 from goodgain.statistics.statistical_tests import (
     Matrix,
     count_least_queries,

@@ -23,8 +23,9 @@ from goodgain.analysis.comparing.replicates import LEAST_QUERIES, NOISE_LEVEL, c
 from goodgain.analysis.comparing.required_lines import Requirement, is_equal, parse_requirement, passes
 from goodgain.counting.coverage import LOW_COVERAGE
 from goodgain.errors import InputError
+from goodgain.measures.changed_scores import leave_out_empty
 from goodgain.measures.names import NO_SEARCH, NO_VALUE, describe_lack, is_null_without_search, needs_results
-from goodgain.measures.scores import Scores, leave_out_empty
+from goodgain.measures.scores import Scores
 from goodgain.options import ALPHA, spell
 from goodgain.schema import SEARCHED
 from goodgain.statistics.randomisation_test import run_randomisation_test

@@ -20,6 +20,7 @@ from goodgain.errors import InputError, MeasureError, notice
 from goodgain.formats import Qrels, Run
 from goodgain.formats.iterations import warn_of_likely_iteration
 from goodgain.measures.bounds import Range, find_range
+from goodgain.measures.changed_scores import join_queries
 from goodgain.measures.declaration import GoodGainMeasure
 from goodgain.measures.good_gain import NumResults
 from goodgain.measures.ledger_values import (
@@ -30,7 +31,6 @@ from goodgain.measures.ledger_values import (
     running_values,
 )
 from goodgain.measures.names import Measures, needs_results, parse_measures
-from goodgain.measures.scores import join_queries
 from goodgain.options import FOR_COMMANDS, check_whole_number, spell
 from goodgain.ranking.dataframe_engines import divide_rows
 from goodgain.ranking.ranking_table import Judgments, RankingTable, number_judgments, tabulate_ranking
