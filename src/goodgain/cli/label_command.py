@@ -180,10 +180,10 @@ def label(options: shared.Options) -> None:
 
 def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: shared.Options) -> dict[str, Answer]:
     calls = len(plan.to_send)
-    answers = f"answers in the journal: {len(plan.known):,}"
+    answers = f"answers in the journal: {len(plan.answers):,}"
     if not calls:
         shared.say(f"calls: 0; {answers}")
-        return plan.known
+        return plan.answers
 
     with Endpoint(options.base_url, key, budget, timeout=options.timeout) as endpoint:
         most_tokens = sum(request.size + request.most_output for request in plan.to_send)

@@ -96,7 +96,6 @@ class RankedScores:
             number, label = number[is_judged], label[is_judged]
             columns = {name: column[is_judged] for name, column in columns.items()}
 
-        # rows are sorted by query and rank, except after ties in another order
         k = columns["k"]
         is_next_query = number[1:] > number[:-1]
         is_next_rank = (number[1:] == number[:-1]) & (k[1:] > k[:-1])
@@ -106,7 +105,7 @@ class RankedScores:
             columns = {name: column[order] for name, column in columns.items()}
         positions = {}
         for name in POSITIONS:
-            positions[name] = columns.get(name, k).astype(np.float64)
+            positions[name] = columns.get(name, columns["k"]).astype(np.float64)
 
         return Documents(
             np.bincount(number, minlength=len(queries)),

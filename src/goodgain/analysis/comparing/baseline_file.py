@@ -70,13 +70,18 @@ def write_baseline(
     `scores` is a result of `leave_out_empty`, and includes NumIter and NumResults. The file has only the `outcomes` of `system`.
     """
     missing = scores.signature.get("missing", "zero")
-    runs = [
-        find_values(of, missing).with_columns(replicate=pl.lit(str(k))) for k, of in enumerate(scores.replicates, 1)
-    ]
-    rows = pl.concat(runs or [scores.per_query.with_columns(replicate=pl.lit(None, pl.String))]).select(*_COLUMNS)
+    no_replicate = pl.lit(None, pl.String)
+    tables = []
+    for number, run in enumerate(scores.replicates, 1):
+        tables.append(find_values(run, missing).with_columns(replicate=pl.lit(str(number))))
+    if not tables:
+        tables = [scores.per_query.with_columns(replicate=no_replicate)]
+    rows = pl.concat(tables).select(*_COLUMNS)
     if outcomes is not None:
-        own = outcomes.filter(system=system).drop("system").unpivot(index="query_id", variable_name="measure")
-        rows = pl.concat([rows, own.with_columns(replicate=pl.lit(None, pl.String)).select(*_COLUMNS)])
+        of_system = outcomes.filter(system=system).drop("system")
+        values = of_system.unpivot(index="query_id", variable_name="measure")
+        rows = pl.concat([rows, values.with_columns(replicate=no_replicate).select(*_COLUMNS)])
+
     about = {
         "goodgain_baseline": _VERSION,
         "system": system,
@@ -108,14 +113,50 @@ def read_baseline(
 ) -> Scores:
     """Read a baseline file. Raise `InputError` if the file has other qrels or options, or lacks a measure."""
     path = make_path(path, spell("baseline_file"))
-    first, _, rest = bytes(read_lines(path).data).partition(b"\n")
+    about, rows, coverage = _parse(path)
+    _check_version(path, about, measures)
+    _check_source(
+        path, about, qrels, {"order": order, "missing": missing, "incomplete": incomplete, "no_good": no_good}
+    )
+    _check_rows(rows, about.measures, about.rows, qrels, no_good=no_good, label=str(path))
+    absent_measures = [name for name in map(str, measures) if name not in about.measures]
+    if absent_measures:
+        raise InputError(f"{path}: has no values of {', '.join(absent_measures)}. Write it again with these measures.")
+
+    values = rows.group_by("query_id", "measure", maintain_order=True).agg(pl.col("value").mean())
+    queries = _find_queries(about, values)
+    if not about.has_rule_without_search and len(queries.not_searched):
+        _check_rule_without_search(path, measures)
+    means = _average_measures(values, measures, no_good)
+    scores = Scores(
+        means={name: means.get(name) for name in about.measures},
+        signature=about.signature,
+        coverage=coverage,
+        _ours=values.select("query_id").clear(),
+        _classic=values,
+        queries=queries,
+        rel=None,
+        lacks_iterations=about.lacks_iterations,
+        one_time=about.one_time,
+        first_iteration=about.first_iteration,
+    )
+    runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
+    # the rows lack absent queries already
+    queries_of_run = queries._replace(only_judged=queries.only_judged.clear())
+    replicates = tuple(replace(scores, _classic=run, queries=queries_of_run) for run in runs)
+    return replace(scores, replicates=replicates)
+
+
+def _parse(path: Any) -> tuple[_About, pl.DataFrame, pl.DataFrame]:
+    """Return the first line of the file, its rows, and the coverage of the system."""
+    first_line, _, rows_as_json = bytes(read_lines(path).data).partition(b"\n")
     try:
-        about = msgspec.json.decode(first, type=_About)
+        about = msgspec.json.decode(first_line, type=_About)
         if about.goodgain_baseline not in (1, _VERSION):
             raise ValueError(f"its version is {about.goodgain_baseline}")
-        if not rest.startswith(b"{"):  # Polars decompresses without a limit
+        if not rows_as_json.startswith(b"{"):  # Polars decompresses without a limit
             raise ValueError("its second line is not a JSON object")
-        rows = pl.read_ndjson(rest, schema=_COLUMNS)
+        rows = pl.read_ndjson(rows_as_json, schema=_COLUMNS)
         coverage = pl.DataFrame(about.coverage, schema=COVERAGE)
         if not _has_whole_run(coverage):
             raise ValueError("its coverage has no row for all iterations")
@@ -123,54 +164,66 @@ def read_baseline(
     except (ValueError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:
         reason = str(error).splitlines()[0][:200]
         raise InputError(f"{path}: is not a baseline file ({reason}). Write one with --write-baseline.") from error
-    signature, known = about.signature, about.measures
-    changed = {name for name in known if name.startswith(_CHANGED)} | {str(m) for m in measures if needs_results(m)}
+    return about, rows, coverage
+
+
+def _check_version(path: Any, about: _About, measures: Sequence[ir_measures.Measure]) -> None:
+    """Raise `InputError` if the file has version 1, and values of its measures have changed since."""
+    changed = {name for name in about.measures if name.startswith(_CHANGED)}
+    changed |= {str(measure) for measure in measures if needs_results(measure)}
     if about.goodgain_baseline < _VERSION and changed:
         raise InputError(
             f"{path}: the file has version 1, and values of {', '.join(sorted(changed))} have changed since. Write it again "
             "with this version of goodgain."
         )
+
+
+def _check_source(path: Any, about: _About, qrels: Qrels, options: Mapping[str, str]) -> None:
+    """Raise `InputError` if the file was made with other qrels or options. `options` are those of the comparison."""
+    signature = about.signature
     _check_options(path, signature, {"only": qrels.documents.get("only")})
     if signature.get("qrels") != qrels.digest:
         raise InputError(
             f"{path}: was made with other qrels (digest {signature.get('qrels')}, now {qrels.digest}). Write it again with these "
             "qrels."
         )
-    here = {"incomplete": incomplete, "no_good": no_good} | ({"order": order} if "order" in signature else {})
-    here |= {"missing": missing} if {"replicates", "missing"} & {*signature} or about.absent_from_run else {}
-    _check_options(path, signature, here)
-    is_older = about.goodgain_baseline < _VERSION and "urls" in qrels.documents  # version 1 did not join addresses
-    ids = {of.name: qrels.documents.get(of.name, of.default) for of in DOCUMENTS}
-    _check_options(path, {**({"urls": "keep"} if is_older else {}), **signature}, ids)
-    _check_rows(rows, known, about.rows, qrels, no_good=no_good, label=str(path))
-    lacking = [name for name in map(str, measures) if name not in known]
-    if lacking:
-        raise InputError(f"{path}: has no values of {', '.join(lacking)}. Write it again with these measures.")
-    values = rows.group_by("query_id", "measure", maintain_order=True).agg(pl.col("value").mean())
+
+    compared = {"incomplete": options["incomplete"], "no_good": options["no_good"]}
+    if "order" in signature:
+        compared["order"] = options["order"]
+    if about.absent_from_run or "replicates" in signature or "missing" in signature:
+        compared["missing"] = options["missing"]
+    _check_options(path, signature, compared)
+
+    ids = {document.name: qrels.documents.get(document.name, document.default) for document in DOCUMENTS}
+    if about.goodgain_baseline < _VERSION and "urls" in qrels.documents:  # version 1 did not join addresses
+        signature = {"urls": "keep"} | signature
+    _check_options(path, signature, ids)
+
+
+def _find_queries(about: _About, values: pl.DataFrame) -> SharedQueries:
+    absent = pl.Series(about.absent_from_run, dtype=pl.String)
+    is_absent = pl.col("query_id").is_in(absent.implode())
+    is_idle = (pl.col("measure") == str(NumIter)) & (pl.col("value") == 0) & ~is_absent
     query_ids = values.get_column("query_id").unique()
-    absent, unknown = (pl.Series(ids, dtype=pl.String) for ids in (about.absent_from_run, about.without_judgments))
-    is_idle = (pl.col("measure") == str(NumIter)) & (pl.col("value") == 0) & ~pl.col("query_id").is_in(absent.implode())
-    idle = values.filter(is_idle).get_column("query_id")
-    queries = SharedQueries(query_ids.filter(~query_ids.is_in(absent.implode())), unknown, absent, idle)
-    if not about.has_rule_without_search and len(queries.not_searched):
-        _check_rule_without_search(path, measures)
+    return SharedQueries(
+        both=query_ids.filter(~query_ids.is_in(absent.implode())),
+        only_searched=pl.Series(about.without_judgments, dtype=pl.String),
+        only_judged=absent,
+        never_searched=values.filter(is_idle).get_column("query_id"),
+    )
+
+
+def _average_measures(
+    values: pl.DataFrame, measures: Sequence[ir_measures.Measure], no_good: str
+) -> dict[str, float | None]:
     rules = {str(measure): find_null_rule(measure) for measure in measures}
     if no_good == "absent":
         rules = {name: rule or "a query has no good document" for name, rule in rules.items()}
-    means = {
-        name: average_queries(of.get_column("value"), null_if=rules.get(name, ""))
-        for (name,), of in values.group_by("measure")
-    }
-    none = values.select("query_id").clear()
-    scores = Scores(
-        {name: means.get(name) for name in known}, signature, coverage, none, values, queries, None,
-        lacks_iterations=about.lacks_iterations,
-        one_time=about.one_time,
-        first_iteration=about.first_iteration,
-    )  # fmt: skip
-    runs = rows.drop_nulls("replicate").partition_by("replicate", maintain_order=True, include_key=False)
-    whole = queries._replace(only_judged=absent.clear())  # the rows lack absent queries already
-    return replace(scores, replicates=tuple(replace(scores, _classic=of, queries=whole) for of in runs))
+    means: dict[str, float | None] = {}
+    for (name,), rows in values.group_by("measure"):
+        means[str(name)] = average_queries(rows.get_column("value"), null_if=rules.get(str(name), ""))
+    return means
 
 
 def _has_whole_run(coverage: pl.DataFrame) -> bool:
@@ -200,29 +253,40 @@ def _check_rule_without_search(path: Any, measures: Iterable[ir_measures.Measure
 
 
 def check_run(
-    path: Any, made: Mapping[str, Any], here: Mapping[str, Any], measures: Iterable[ir_measures.Measure]
+    path: Any,
+    signature_of_file: Mapping[str, Any],
+    signature_of_run: Mapping[str, Any],
+    measures: Iterable[ir_measures.Measure],
 ) -> None:
-    """Raise `InputError` if the run and the baseline file were read or scored with different options.
-
-    `made` is the signature of the file, and `here` is the signature of the run.
-    """
-    _check_options(path, made, {name: here.get(name, default) for name, default in Reading._field_defaults.items()})
+    """Raise `InputError` if the run and the baseline file were read or scored with different options."""
+    reading = {name: signature_of_run.get(name, default) for name, default in Reading._field_defaults.items()}
+    _check_options(path, signature_of_file, reading)
     for measure in measures:
-        of_file, of_run = ({"provider": _find_provider(of, str(measure))} for of in (made, here))
+        of_file = {"provider": _find_provider(signature_of_file, str(measure))}
+        of_run = {"provider": _find_provider(signature_of_run, str(measure))}
         _check_options(path, of_file, of_run, f" for {measure}")
 
 
-def _check_options(path: Any, made: Mapping[str, Any], here: Mapping[str, Any], of_what: str = "") -> None:
-    of_file = {**_DEFAULTS, **made}
-    differing = [name for name, value in here.items() if of_file[name] != value and name not in ("columns", "page")]
-    if differing:  # columns= only renames columns, and page= is for one system
-        told = ", ".join(f"{spell(name, of_file[name])} instead of {spell(name, here[name])}" for name in differing)
-        raise InputError(f"{path}: was made with {told}{of_what}. Use the same options, or write the file again.")
+def _check_options(path: Any, signature: Mapping[str, Any], options: Mapping[str, Any], values_of: str = "") -> None:
+    of_file = {**_DEFAULTS, **signature}
+    differences = []
+    for name, value in options.items():
+        if name in ("columns", "page"):  # columns= only renames columns, and page= is for one system
+            continue
+        if of_file[name] != value:
+            differences.append(f"{spell(name, of_file[name])} instead of {spell(name, value)}")
+    if differences:
+        raise InputError(
+            f"{path}: was made with {', '.join(differences)}{values_of}. Use the same options, or write the file again."
+        )
 
 
 def _find_provider(signature: Mapping[str, Any], measure: str) -> str:
-    parts = [one.partition(":") for one in signature.get("classic", ())]
-    return next((provider for provider, _, names in parts if measure in names.split("+")), "goodgain")
+    for part in signature.get("classic", ()):
+        provider, _, names = part.partition(":")
+        if measure in names.split("+"):
+            return str(provider)
+    return "goodgain"
 
 
 def _check_rows(

@@ -68,23 +68,27 @@ def read_unread(source: Any) -> Unread:
     """
     if not isinstance(source, (str, os.PathLike)):
         return "", frozenset()
+
     path = Path(source)
-    for name in (path.name, path.name.replace(stem(path) or path.name, "all", 1)):
-        beside = path.with_name(f"{name}.unread")
-        if not os.path.lexists(beside):
+    name_of_all = path.name.replace(stem(path) or path.name, "all", 1)
+    for name in (path.name, name_of_all):
+        path_of_unread = path.with_name(f"{name}.unread")
+        if not os.path.lexists(path_of_unread):
             continue
         reason = "is not a file"
-        if beside.is_file():  # opening a pipe would wait for its writer
+        if path_of_unread.is_file():  # opening a pipe would wait for its writer
             try:
-                ids = read_lines(beside).data.decode().split("\n")
-                return beside.name, frozenset(filter(None, ids))
+                ids = read_lines(path_of_unread).data.decode().split("\n")
+                return path_of_unread.name, frozenset(filter(None, ids))
             except UnicodeDecodeError:
                 reason = "is not UTF-8"
             except InputError as error:
                 reason = f"cannot be read ({error})"
+
         notice(
             "unusable_unread_file",
-            f"{beside}: {reason}, so the comparison does not say which queries convert could not read. Convert the log again.",
+            f"{path_of_unread}: {reason}, so the comparison does not say which queries convert could not read. "
+            "Convert the log again.",
         )
     return "", frozenset()
 
@@ -106,35 +110,26 @@ def compare_scores(
 
     `without_good` maps measures to the queries without a good document.
     """
-    all_values = None
+    values_with_no_good = None
     if question.no_good == "absent":
-        scores_of_all = _average_runs(
-            question, {name: run.scores for name, run in runs.items()}, of_baseline_file, question.missing
-        )
-        all_values, _ = _stack_values(question, scores_of_all, of_baseline_file, query_ids)
-        runs = {
-            name: run._replace(scores=leave_out_no_good(run.scores, without_good, question.needed))
-            for name, run in runs.items()
-        }
-        if of_baseline_file is not None:
-            of_baseline_file = leave_out_no_good(of_baseline_file, without_good, question.needed)
+        values_with_no_good = _stack_values_of_runs(question, runs, of_baseline_file, query_ids)
+        runs, of_baseline_file = _leave_out_no_good(question, runs, of_baseline_file, without_good)
     scores_of_runs = {name: run.scores for name, run in runs.items()}
     scores = _average_runs(question, scores_of_runs, of_baseline_file, question.missing)
     few_shared = _describe_few_shared(question, scores)
+
     values, outcomes = _stack_values(question, scores, of_baseline_file, query_ids)
-    names_of_values = [*map(str, question.needed), *question.solved, *question.shares]
-    matrices = arrange_values(values, names_of_values, question.systems, query_ids)
+    names = [*map(str, question.needed), *question.solved, *question.shares]
+    matrices = arrange_values(values, names, question.systems, query_ids)
     names_of_outcomes = check_outcomes({name: matrices[name] for name in question.solved})
     measures = [str(measure) for measure in question.asked]
     tested = {name: matrices[name] for name in [*measures, *names_of_outcomes, *question.shares]}
+    values = values.filter(pl.col("measure").is_in([*tested]))
     members = None if question.groups is None else read_groups(question.groups, query_ids)
 
     systems = tabulate_systems(scores, matrices)
     means = tabulate_means(tested, question.better, question.systems)
-    nothing = question.find_nothing(query_ids, scores)
-    matrices_of: Matrices = {None: question.select_tested(tested)}
-    decided = question.decide(matrices_of, {None: nothing}, scores)
-    pairs = add_costs(question.add_intervals(decided, matrices_of, largest_label), systems)
+    pairs = add_costs(_test_pairs(question, tested, query_ids, scores, largest_label), systems)
     if question.bounds:
         means = add_bounds_of_means(means, runs)
         pairs = add_bounds(pairs, question.asked, runs)
@@ -144,11 +139,11 @@ def compare_scores(
         coverage=stack_systems({name: of_system.coverage for name, of_system in scores.items()}),
         means=means,
         pairs=pairs,
-        values=values.filter(pl.col("measure").is_in([*tested])).with_columns(pl.col("value").fill_nan(None)),
+        values=values.with_columns(pl.col("value").fill_nan(None)),
         baseline=question.base,
         warnings=(),
         signature=_sign(question, scores, members),
-        outcomes=None if outcomes is None else _pivot_outcomes(outcomes, names_of_outcomes),
+        outcomes=_pivot_outcomes(outcomes, names_of_outcomes),
         scores=scores,
         question=question,
         matrices=tested,
@@ -161,30 +156,73 @@ def compare_scores(
         shared=shared,
         next_step=next_step,
     )
-    notices = join_notices(
-        [
-            *_list_reasons(comparison, notices_on_inputs),
-            *_list_absent(comparison, scores_of_runs, of_baseline_file, unread),
-            *(notice for notice in notices_on_inputs if notice.kind not in REASONS),
-            *few_shared,
-            *_list_verdicts_on_no_good(comparison, without_good, all_values),
-            *_list_misleading(comparison, matrices, incomplete, without_good),
-        ]
-    )
-    for doubt in notices:
-        give(doubt)
-    return replace(comparison, warnings=tuple(doubt.text for doubt in notices))
+    notices = [
+        *_list_reasons(comparison, notices_on_inputs),
+        *_list_absent(comparison, scores_of_runs, of_baseline_file, unread),
+        *(notice for notice in notices_on_inputs if notice.kind not in REASONS),
+        *few_shared,
+        *_list_verdicts_on_no_good(comparison, without_good, values_with_no_good),
+        *_list_misleading(comparison, matrices, incomplete, without_good),
+    ]
+    return _give_notices(comparison, notices)
+
+
+def _stack_values_of_runs(
+    question: Question, runs: Mapping[str, ScoredRun], of_baseline_file: Scores | None, query_ids: pl.Series
+) -> pl.DataFrame:
+    scores_of_runs = {name: run.scores for name, run in runs.items()}
+    scores = _average_runs(question, scores_of_runs, of_baseline_file, question.missing)
+    values, _ = _stack_values(question, scores, of_baseline_file, query_ids)
+    return values
+
+
+def _leave_out_no_good(
+    question: Question,
+    runs: Mapping[str, ScoredRun],
+    of_baseline_file: Scores | None,
+    without_good: Mapping[str, pl.Series],
+) -> tuple[dict[str, ScoredRun], Scores | None]:
+    changed_runs = {}
+    for name, run in runs.items():
+        changed_runs[name] = run._replace(scores=leave_out_no_good(run.scores, without_good, question.needed))
+    if of_baseline_file is not None:
+        of_baseline_file = leave_out_no_good(of_baseline_file, without_good, question.needed)
+    return changed_runs, of_baseline_file
+
+
+def _test_pairs(
+    question: Question,
+    matrices: Mapping[str, Matrix],
+    query_ids: pl.Series,
+    scores: Mapping[str, Scores],
+    largest_label: float,
+) -> pl.DataFrame:
+    matrices_of: Matrices = {None: question.select_queries_of_test(matrices)}
+    nothing = question.find_nothing(query_ids, scores)
+    decided = question.decide(matrices_of, {None: nothing}, scores)
+    return question.add_intervals(decided, matrices_of, largest_label)
+
+
+def _give_notices(comparison: Comparison, notices: Sequence[GoodgainNotice]) -> Comparison:
+    joined = join_notices(notices)
+    for notice_of_comparison in joined:
+        give(notice_of_comparison)
+    return replace(comparison, warnings=tuple(notice_of_comparison.text for notice_of_comparison in joined))
 
 
 def _describe_few_shared(question: Question, scores: Mapping[str, Scores]) -> list[GoodgainNotice]:
     queries = {name: of_system.queries for name, of_system in scores.items()}
     compared = [(question.systems[system], question.systems[against]) for system, against in question.pairs]
     text = describe_shared_queries(queries, compared)
-    return [] if text is None else [GoodgainNotice("few_shared_queries", text)]
+    if text is None:
+        return []
+    return [GoodgainNotice("few_shared_queries", text)]
 
 
-def _pivot_outcomes(outcomes: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
+def _pivot_outcomes(outcomes: pl.DataFrame | None, names: Sequence[str]) -> pl.DataFrame | None:
     """Return `Comparison.outcomes`, with a column for each outcome."""
+    if outcomes is None:
+        return None
     rows = outcomes.filter(pl.col("measure").is_in(names))
     return rows.pivot("measure", on_columns=names, index=["query_id", "system"])
 
@@ -215,35 +253,44 @@ def _list_absent(
         unread_file, unread_ids = unread.get(name, ("", frozenset()))
         notices += describe_absent(name, of_run.queries, question.missing, unread_file, unread_ids)
 
-    if question.missing == "zero" and any(len(of_run.queries.only_judged) for of_run in scores.values()):
+    has_absent = any(len(of_run.queries.only_judged) for of_run in scores.values())
+    if question.missing == "zero" and has_absent:
         without_absent = _average_runs(question, scores_of_runs, of_baseline_file, "absent")
         values, _ = _stack_values(question, without_absent, of_baseline_file, query_ids)
         matrices = arrange_values(values, map(str, question.asked), question.systems, query_ids)
-        nothing = question.find_nothing(query_ids, comparison.scores)
-        pairs = question.decide({None: question.select_tested(matrices)}, {None: nothing}, comparison.scores)
+        pairs = _decide_again(comparison, matrices)
         notices.insert(0, describe_verdicts(comparison.pairs, pairs))
     return notices
 
 
+def _decide_again(comparison: Comparison, matrices: Mapping[str, Matrix]) -> pl.DataFrame:
+    """Return the verdicts on other values than those of the comparison."""
+    question = comparison.question
+    nothing = question.find_nothing(comparison.query_ids, comparison.scores)
+    matrices_of: Matrices = {None: question.select_queries_of_test(matrices)}
+    return question.decide(matrices_of, {None: nothing}, comparison.scores)
+
+
 def _list_verdicts_on_no_good(
-    comparison: Comparison, without_good: Mapping[str, pl.Series], all_values: pl.DataFrame | None
+    comparison: Comparison, without_good: Mapping[str, pl.Series], values_with_no_good: pl.DataFrame | None
 ) -> Iterator[GoodgainNotice]:
-    """Yield a notice if the other value of `no_good` changes a verdict. `all_values` has the values with `keep`."""
+    """Yield a notice if the other value of `no_good` changes a verdict. `values_with_no_good` has the values with `keep`."""
     question, query_ids = comparison.question, comparison.query_ids
     # If no query has a good document, the notice on the threshold says it.
     without_good = {name: queries for name, queries in without_good.items() if len(queries) < len(query_ids)}
     if not without_good:
         return
+
     matrices = dict(comparison.matrices)
-    if all_values is not None:
-        matrices |= arrange_values(all_values, without_good, question.systems, query_ids)
+    if values_with_no_good is not None:
+        matrices |= arrange_values(values_with_no_good, without_good, question.systems, query_ids)
     else:
         for measure, queries in without_good.items():
-            matrices[measure] = np.where(query_ids.is_in(queries.implode()).to_numpy(), np.nan, matrices[measure])
+            is_left_out = query_ids.is_in(queries.implode()).to_numpy()
+            matrices[measure] = np.where(is_left_out, np.nan, matrices[measure])
     if question.uses_holm:  # the verdicts of other measures cannot change
         matrices = {measure: matrices[measure] for measure in without_good}
-    nothing = question.find_nothing(query_ids, comparison.scores)
-    pairs = question.decide({None: question.select_tested(matrices)}, {None: nothing}, comparison.scores)
+    pairs = _decide_again(comparison, matrices)
     yield from describe_verdicts_on_no_good(comparison.pairs, pairs, question.no_good)
 
 
@@ -259,10 +306,12 @@ def _list_misleading(
     measures = [measure for measure in question.asked if isinstance(measure, GoodGainMeasure)]
     # A row per system, a column per query:
     absent = mark_queries(query_ids, {name: [of_system.queries.only_judged] for name, of_system in scores.items()})
-    searched = mark_searched(query_ids, scores)
+    with_search = mark_searched(query_ids, scores)
     left_out = absent & (question.missing == "absent")
     if question.incomplete == "absent":
-        broken = {name: [incomplete.get(run) for run in question.runs_of.get(name, ())] for name in scores}
+        broken = {}
+        for name in scores:
+            broken[name] = [incomplete.get(run) for run in question.runs_of.get(name, ())]
         left_out |= mark_queries(query_ids, broken)
 
     if question.has_labels:
@@ -271,11 +320,12 @@ def _list_misleading(
     for measure in question.asked:
         lacks_value = ~np.isfinite(matrices[str(measure)])
         if question.no_good == "absent" and str(measure) in without_good:
-            lacks_value &= ~query_ids.is_in(without_good[str(measure)].implode()).to_numpy()
-        yield from describe_left_out(measure, lacks_value & ~left_out, searched, systems)
+            has_good = ~query_ids.is_in(without_good[str(measure)].implode()).to_numpy()
+            lacks_value &= has_good
+        yield from describe_left_out(measure, lacks_value & ~left_out, with_search, systems)
     if comparison.outcomes is not None:
         for outcome in comparison.outcomes.columns[2:]:
-            yield from describe_left_out(outcome, ~np.isfinite(matrices[outcome]), searched, systems)
+            yield from describe_left_out(outcome, ~np.isfinite(matrices[outcome]), with_search, systems)
 
     # Stops are compared between systems with iterations, on the queries that all of these have.
     iterated = [k for k, of_system in enumerate(scores.values()) if not of_system.lacks_iterations]
@@ -283,8 +333,9 @@ def _list_misleading(
         is_whole = ~(absent | left_out)[iterated].any(axis=0)
         values = {name: matrix[iterated][:, is_whole] for name, matrix in matrices.items()}
         runs = _arrange_runs(scores, [str(NumIter)], matrices, query_ids)
-        # System -> a row per run, a column per query:
-        iterations = {systems[k]: runs[systems[k]][str(NumIter)][:, is_whole] for k in iterated}
+        iterations = {}  # system -> a row per run, a column per query
+        for k in iterated:
+            iterations[systems[k]] = runs[systems[k]][str(NumIter)][:, is_whole]
         yield from describe_stops(measures, values, iterations)
     yield from describe_low_counts(question.asked, matrices, systems)
     yield from describe_own_ideal(measures)
@@ -316,7 +367,8 @@ def _average_runs(
         compared = of_baseline_file.select(question.needed)
         scores[BASELINE] = average_scores([compared], question.needed, missing=missing)
     for system, runs in question.runs_of.items():
-        scores[system] = average_scores([scores_of_runs[run] for run in runs], question.needed, missing=missing)
+        of_system = [scores_of_runs[run] for run in runs]
+        scores[system] = average_scores(of_system, question.needed, missing=missing)
     return scores
 
 
@@ -325,13 +377,18 @@ def _stack_values(
 ) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Return the values of measures and outcomes, and the outcomes alone: query_id, measure, system, value."""
     by_system = stack_systems({name: of_system.per_query for name, of_system in scores.items()})
-    values = by_system.filter(pl.col("measure").is_in([*map(str, question.needed)])).select(*_VALUES)
+    needed = [str(measure) for measure in question.needed]
+    values = by_system.filter(pl.col("measure").is_in(needed)).select(*_VALUES)
     if question.shares:
         values = pl.concat([values, tabulate_searched(scores).select(*_VALUES)])
     if question.table is None:
         return values, None
-    of_file = None if of_baseline_file is None else of_baseline_file.per_query.with_columns(system=pl.lit(BASELINE))
-    outcomes = stack_outcomes(question.table, of_file, question.systems, [*map(str, question.asked)])
+
+    of_file = None
+    if of_baseline_file is not None:
+        of_file = of_baseline_file.per_query.with_columns(system=pl.lit(BASELINE))
+    measures = [str(measure) for measure in question.asked]
+    outcomes = stack_outcomes(question.table, of_file, question.systems, measures)
     of_judged_queries = outcomes.filter(pl.col("query_id").is_in(query_ids.implode()))
     return pl.concat([values, of_judged_queries]), outcomes
 
@@ -344,7 +401,9 @@ def _sign(question: Question, scores: Mapping[str, Scores], members: pl.DataFram
     signature |= {name: value for name, value in last.signature.items() if name not in of_run}
     signature |= question.settings.signature
     signature |= question.sign_correction()
-    signature |= question.sign_draws(0 if members is None else members["group"].n_unique(), signature["queries"])
+    groups = 0 if members is None else members["group"].n_unique()
+    signature |= question.sign_draws(groups, signature["queries"])
+
     for of_system in scores.values():
         if "missing" in of_system.signature:
             signature["missing"] = of_system.signature["missing"]

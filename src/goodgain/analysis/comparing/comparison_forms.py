@@ -68,22 +68,23 @@ def write_comparison(frames: ComparisonFrames, form: str, layout: Layout) -> str
 
 def _write_markdown(frames: ComparisonFrames, layout: Layout) -> str:
     sentences = [*build_legend(frames), *list_notes(frames)]
-    return write_markdown([*build_tables(frames, layout), *(Line(sentence, 1) for sentence in sentences)])
+    lines = [Line(sentence, 1) for sentence in sentences]
+    return write_markdown([*build_tables(frames, layout), *lines])
 
 
 def _write_latex(frames: ComparisonFrames, layout: Layout) -> str:
-    means, pairs, *more = build_tables(frames, layout)
+    means, pairs, *further_tables = build_tables(frames, layout)
     by_system = layout.rows == "systems"
     size = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n" if by_system else ""
     if by_system and frames.groups is not None:
         of_groups = build_column_table(frames, layout.places, of_groups=True)
-        more = [of_groups if table.name == GROUPS else table for table in more]
+        further_tables = [of_groups if table.name == GROUPS else table for table in further_tables]
     if by_system and frames.baseline is None:
-        tables = [_add_letters(means, frames), *more]  # letters replace the table of pairs
+        tables = [_add_letters(means, frames), *further_tables]  # letters replace the table of pairs
     elif by_system:
-        tables = [means, build_column_table(frames, layout.places), *more]
+        tables = [means, build_column_table(frames, layout.places), *further_tables]
     else:
-        tables = [means, pairs, *more]
+        tables = [means, pairs, *further_tables]
 
     floats = []
     for table in tables:
@@ -104,7 +105,8 @@ def _add_letters(means: Table, frames: ComparisonFrames) -> Table:
     if len(systems) <= len(ascii_lowercase):
         kind, separator, signs = "letters", "", list(ascii_lowercase[: len(systems)])
     else:
-        kind, separator, signs = "numbers", ",", [str(number) for number in range(1, len(systems) + 1)]
+        numbers = range(1, len(systems) + 1)
+        kind, separator, signs = "numbers", ",", list(map(str, numbers))
     sign_of = dict(zip(systems, signs, strict=True))
     wins = _find_wins(frames.pairs)
 
@@ -112,12 +114,14 @@ def _add_letters(means: Table, frames: ComparisonFrames) -> Table:
     for system, (head, *cells) in zip(systems, means.rows, strict=True):
         row = [Cell(sign_of[system]), head]
         for measure, cell in zip(measures, cells, strict=True):
-            beaten = [sign_of[other] for other in systems if (measure, system, other) in wins]
+            beaten = [sign_of[worse] for worse in systems if (measure, system, worse) in wins]
             row.append(cell._replace(marks=separator.join(beaten)))
         rows.append(row)
+
     title = f"{means.title}. {name_test(frames)}"
     notes = [*means.notes, explain_letters(frames, kind)]
-    return means._replace(title=title, header=["", *means.header], words=means.words + 1, rows=rows, notes=notes)
+    header = ["", *means.header]
+    return means._replace(title=title, header=header, words=means.words + 1, rows=rows, notes=notes)
 
 
 def _find_wins(pairs: pl.DataFrame) -> set[tuple[str, str, str]]:
@@ -136,14 +140,16 @@ def stack_groups(frames: ComparisonFrames) -> pl.DataFrame:
     """Return the frame `pairs`. If there are groups, append the frame `groups`; the rows of `pairs` then have the group `all`."""
     if frames.groups is None:
         return frames.pairs
-    whole = frames.pairs.select(pl.lit("all").alias("group"), pl.all())
-    return pl.concat([whole, frames.groups], how="diagonal")
+    all_queries = frames.pairs.select(pl.lit("all").alias("group"), pl.all())
+    return pl.concat([all_queries, frames.groups], how="diagonal")
 
 
 def _write_json(frames: ComparisonFrames, layout: Layout) -> str:
     means, method = frames.means_with_intervals if layout.intervals else (frames.means, "")
-    signature = frames.signature | ({"interval": method} if method else {})
-    named: dict[str, pl.DataFrame | None] = {
+    signature = dict(frames.signature)
+    if method:
+        signature["interval"] = method
+    tables: dict[str, pl.DataFrame | None] = {
         "systems": frames.systems,
         "coverage": frames.coverage,
         "means": means,
@@ -151,18 +157,20 @@ def _write_json(frames: ComparisonFrames, layout: Layout) -> str:
         "groups": frames.groups,
         "correlations": frames.correlations,
     }
-    of_runs = {
+    tables_of_runs = {
         "replicates": frames.replicates,
         "flips": frames.flips,
         "noise": frames.noise,
         "detectable": frames.detectable,
     }
-    named |= {name: frame for name, frame in of_runs.items() if frame.height}
+    tables |= {name: frame for name, frame in tables_of_runs.items() if frame.height}
     if frames.shared is not None:
-        named |= {"shared": frames.shared.pairs, "searches": frames.shared.searches}
+        tables |= {"shared": frames.shared.pairs, "searches": frames.shared.searches}
 
     content: dict[str, Any] = {"baseline": frames.baseline}
-    content |= {name: frame.to_dicts() for name, frame in named.items() if frame is not None}
+    for name, frame in tables.items():
+        if frame is not None:
+            content[name] = frame.to_dicts()
     content |= {"notes": [*list_notes(frames)], "signature": signature}
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
 
@@ -177,12 +185,14 @@ FORMS: dict[str, Callable[[ComparisonFrames, Layout], str]] = {
 
 
 def render_html(frames: ComparisonFrames) -> str:
-    means, pairs, *more = build_tables(frames, Layout())
+    means, pairs, *further_tables = build_tables(frames, Layout())
     at = pairs.header.index("interval")
     rows = []
     for row, picture in zip(pairs.rows, _draw_intervals(frames.pairs), strict=True):
-        rows.append([*row[:at], row[at]._replace(picture=picture), *row[at + 1 :]])
-    tables = write_html([means, pairs._replace(rows=rows), *more])
+        cells = list(row)
+        cells[at] = cells[at]._replace(picture=picture)
+        rows.append(cells)
+    tables = write_html([means, pairs._replace(rows=rows), *further_tables])
 
     notes = list_notes(frames)
     mark_shown(notes)
@@ -193,22 +203,23 @@ def render_html(frames: ComparisonFrames) -> str:
 
 def _draw_intervals(pairs: pl.DataFrame) -> Iterator[str]:
     """Yield an SVG of each pair's difference, interval and zero line; an empty text without these. A measure has one scale."""
-    widest = pl.max_horizontal(pl.col("difference", "low", "high").abs()).max().over("measure")
-    columns = ("difference", "low", "high", "verdict")
-    for difference, low, high, verdict, scale in pairs.select(*columns, scale=widest).iter_rows():
+    size = pl.max_horizontal(pl.col("difference", "low", "high").abs())
+    rows = pairs.select("difference", "low", "high", "verdict", scale=size.max().over("measure"))
+    for difference, low, high, verdict, scale in rows.iter_rows():
         if difference is None or not scale:
             yield ""
             continue
+
         middle = _HEIGHT / 2
         colour = VERDICT_COLOURS.get(verdict, "#8C8C8C")
-        what, bar = "difference", ""
+        label, bar = "difference", ""
         if low is not None:
             left, right = _place(low, scale), _place(high, scale)
-            what = "difference and interval"
+            label = "difference and interval"
             bar = f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}" stroke="{colour}" stroke-width="3"/>'
         x = _place(difference, scale)
         yield (
-            f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{what} around zero">'
+            f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-label="{label} around zero">'
             f'<line x1="{_WIDTH / 2}" x2="{_WIDTH / 2}" y1="0" y2="{_HEIGHT}" stroke="currentColor" stroke-width="0.7"/>{bar}'
             f'<circle cx="{x:.1f}" cy="{middle}" r="3.5" fill="{colour}"/></svg> '
         )

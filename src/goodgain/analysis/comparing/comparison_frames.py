@@ -87,7 +87,7 @@ class ComparisonFrames:
         for (group,), members in groups.items():
             is_member = self.query_ids.is_in(members.get_column("query_id").implode()).to_numpy()
             values = {measure: np.where(is_member, matrix, np.nan) for measure, matrix in self.matrices.items()}
-            matrices_of[group] = self.question.select_tested(values)
+            matrices_of[group] = self.question.select_queries_of_test(values)
             nothing_of[group] = nothing._replace(searched=nothing.searched & is_member)
         decided = self.question.decide(matrices_of, nothing_of, self.scores)
         return self.question.add_intervals(decided, matrices_of, self.largest_label)

@@ -52,20 +52,20 @@ def describe_shared_queries(
     """
     judged_of = {name: set(queries.both) for name, queries in systems.items() if queries.searched}
     parts = []
-    for system, other in _list_pairs(judged_of, pairs):
-        shared = len(judged_of[system] & judged_of[other])
-        sizes = [len(judged_of[name]) for name in (system, other)]
+    for system, against in _list_pairs(judged_of, pairs):
+        shared = len(judged_of[system] & judged_of[against])
+        sizes = [len(judged_of[system]), len(judged_of[against])]
         if not shared:
-            _refuse_unshared_queries(system, systems[system], other, systems[other])
+            _refuse_unshared_queries(system, systems[system], against, systems[against])
         if share_of_smaller(shared, *sizes) < LOW_SHARE:
-            parts.append(f"{system} and {other} share {shared:,} of {min(sizes):,} judged queries")
+            parts.append(f"{system} and {against} share {shared:,} of {min(sizes):,} judged queries")
     if not parts:
         return None
-    more = f", and {len(parts) - _EXAMPLES:,} more pairs do" if len(parts) > _EXAMPLES else ""
-    return (
-        f"{'; '.join(parts[:_EXAMPLES])}{more}. Check that both use the same query ids: a query that a run "
-        "lacks counts as a query without a search."
-    )
+
+    examples = "; ".join(parts[:_EXAMPLES])
+    if len(parts) > _EXAMPLES:
+        examples += f", and {len(parts) - _EXAMPLES:,} more pairs do"
+    return f"{examples}. Check that both use the same query ids: a query that a run lacks counts as a query without a search."
 
 
 def _list_pairs(systems: Collection[str], pairs: Collection[tuple[str, str]] | None) -> Iterable[tuple[str, str]]:
@@ -74,25 +74,28 @@ def _list_pairs(systems: Collection[str], pairs: Collection[tuple[str, str]] | N
         return combinations(systems, 2)
     names = list(systems)
     position = {name: k for k, name in enumerate(names)}
-    places = [(position[system], position[other]) for system, other in pairs if position.keys() >= {system, other}]
-    in_order = sorted({(min(place), max(place)) for place in places})
-    return ((names[first], names[second]) for first, second in in_order)
+    places = set()
+    for system, against in pairs:
+        if system in position and against in position:
+            ends = (position[system], position[against])
+            places.add((min(ends), max(ends)))
+    return [(names[first], names[second]) for first, second in sorted(places)]
 
 
 def _refuse_unshared_queries(
-    system: str, queries: SharedQueries, other: str, queries_of_other: SharedQueries
+    system: str, queries: SharedQueries, against: str, queries_of_against: SharedQueries
 ) -> NoReturn:
-    has_judged = len(queries.both) or len(queries_of_other.both)
-    if not has_judged and queries.only_searched.is_in(queries_of_other.only_searched.implode()).any():
+    has_judged = len(queries.both) or len(queries_of_against.both)
+    if not has_judged and queries.only_searched.is_in(queries_of_against.only_searched.implode()).any():
         raise InputError(
-            f"no query of {system} and {other} is in the qrels: the runs have {_quote(queries.only_searched)}, the qrels "
+            f"no query of {system} and {against} is in the qrels: the runs have {_quote(queries.only_searched)}, the qrels "
             f"have {_quote(queries.only_judged)}. Use the same query ids in the runs and in the qrels."
         )
-    examples, examples_of_other = (
-        _quote(sides.both if len(sides.both) else sides.only_searched) for sides in (queries, queries_of_other)
+    examples, examples_of_against = (
+        _quote(sides.both if len(sides.both) else sides.only_searched) for sides in (queries, queries_of_against)
     )
     raise InputError(
-        f"{system} and {other} share no judged query: {system} has {examples}, {other} has {examples_of_other}. Give both "
+        f"{system} and {against} share no judged query: {system} has {examples}, {against} has {examples_of_against}. Give both "
         "the same query ids, or leave one out. One call of goodgain convert for all logs writes the same ids."
     )
 
@@ -112,6 +115,7 @@ def describe_absent(
             f"{count_queries(idle)} never searched in {name}: {examples} ({_COUNTED['zero']}).",
             of_several=OfSeveral(f"Queries never searched ({_COUNTED['zero']}).", f"{idle:,}", system=name),
         )
+
     if absent := len(queries.only_judged):
         lost = int(queries.only_judged.is_in([*unread]).sum())
         cause = ""
@@ -119,27 +123,32 @@ def describe_absent(
             cause = f" convert could not read {lost:,} of them ({unread_file})."
         elif unread:
             cause = f" convert could not read {count_queries(len(unread))} with other ids ({unread_file})."
-        verb, them = ("is", "it") if absent == 1 else ("are", "them")
+
+        verb, pronoun = ("is", "it") if absent == 1 else ("are", "them")
+        numbers = f"{absent:,}"
+        if lost:
+            numbers += f", not read by convert: {lost:,}"
+        rule = f"Queries are absent from runs, which have no row of them ({_COUNTED[missing]})."
         yield GoodgainNotice(
             "absent_queries",
-            f"{count_queries(absent)} {verb} absent from {name}, whose run has no row of {them}: "
+            f"{count_queries(absent)} {verb} absent from {name}, whose run has no row of {pronoun}: "
             f"{join_examples(queries.only_judged)} ({_COUNTED[missing]}).{cause}",
-            of_several=OfSeveral(
-                f"Queries are absent from runs, which have no row of them ({_COUNTED[missing]}).",
-                f"{absent:,}{f', not read by convert: {lost:,}' if lost else ''}",
-                system=name,
-            ),
+            of_several=OfSeveral(rule, numbers, system=name),
         )
 
 
-def describe_incomplete(incomplete: Mapping[str, pl.Series], how: str) -> Iterator[GoodgainNotice]:
-    other = f" {spell('incomplete', 'absent')} leaves them out." if how == "keep" else ""
+def describe_incomplete(incomplete: Mapping[str, pl.Series], option: str) -> Iterator[GoodgainNotice]:
+    """Yield a note on the queries of each run that broke off. `option` is the value of `incomplete=`."""
+    remedy = ""
+    if option == "keep":
+        remedy = f" {spell('incomplete', 'absent')} leaves them out."
+    rule = f"Queries broke off ({_COUNTED[option]}).{remedy}"
     for run, query_ids in incomplete.items():
-        counted = f"{join_examples(query_ids)} ({_COUNTED[how]})"
+        examples = f"{join_examples(query_ids)} ({_COUNTED[option]})"
         yield GoodgainNotice(
             "broken_off",
-            f"{count_queries(len(query_ids))} broke off in {run}: {counted}.{other}",
-            of_several=OfSeveral(f"Queries broke off ({_COUNTED[how]}).{other}", f"{len(query_ids):,}", system=run),
+            f"{count_queries(len(query_ids))} broke off in {run}: {examples}.{remedy}",
+            of_several=OfSeveral(rule, f"{len(query_ids):,}", system=run),
         )
 
 
@@ -147,10 +156,10 @@ def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNot
     """Return a note on verdicts that rest on queries absent from a run. `without` has the pairs computed without absent queries."""
     changed = _find_changed(pairs, without)
     if changed.is_empty():
-        same = "With and without the queries absent from a run, no verdict is better or worse."
+        text = "With and without the queries absent from a run, no verdict is better or worse."
         if {*pairs.get_column("verdict")} & {*DECIDED}:
-            same = "No verdict rests on the queries absent from a run: without them each verdict stays the same."
-        return GoodgainNotice("verdicts_on_absent_queries", same, minor=True)
+            text = "No verdict rests on the queries absent from a run: without them each verdict stays the same."
+        return GoodgainNotice("verdicts_on_absent_queries", text, minor=True)
 
     remedy = f"{spell('missing', 'absent')} leaves such queries out."
     return GoodgainNotice(
@@ -159,9 +168,14 @@ def describe_verdicts(pairs: pl.DataFrame, without: pl.DataFrame) -> GoodgainNot
     )
 
 
-def describe_verdicts_on_no_good(pairs: pl.DataFrame, others: pl.DataFrame, no_good: str) -> Iterator[GoodgainNotice]:
-    """Yield a notice if verdicts depend on queries without a good document. `others` has the pairs with the other `no_good`."""
-    changed = _find_changed(pairs, others)
+def describe_verdicts_on_no_good(
+    pairs: pl.DataFrame, pairs_of_option: pl.DataFrame, no_good: str
+) -> Iterator[GoodgainNotice]:
+    """Yield a notice if verdicts depend on queries without a good document.
+
+    `pairs_of_option` has the pairs with the other value of `no_good`.
+    """
+    changed = _find_changed(pairs, pairs_of_option)
     if changed.is_empty():
         return
     remedy = f"{spell('no_good', 'absent')} leaves such queries out."
@@ -172,18 +186,20 @@ def describe_verdicts_on_no_good(pairs: pl.DataFrame, others: pl.DataFrame, no_g
     yield GoodgainNotice("verdicts_on_queries_without_good", text)
 
 
-def _find_changed(pairs: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """Return measure, system, against, verdict and the other verdict of the pairs in which the two differ."""
+def _find_changed(pairs: pl.DataFrame, new_pairs: pl.DataFrame) -> pl.DataFrame:
+    """Return measure, system, against, verdict and new verdict of the pairs in which the two differ."""
     key = ["measure", "system", "against"]
-    both = pairs.select(*key, "verdict").join(others.select(*key, other="verdict"), on=key, maintain_order="left")
-    return both.filter(pl.col("measure").is_in([*others["measure"]]), pl.col("verdict").ne_missing(pl.col("other")))
+    new = new_pairs.select(*key, new="verdict")
+    joined = pairs.select(*key, "verdict").join(new, on=key, maintain_order="left")
+    has_new = pl.col("measure").is_in([*new_pairs["measure"]])
+    return joined.filter(has_new, pl.col("verdict").ne_missing(pl.col("new")))
 
 
 def _list_changed(changed: pl.DataFrame, preposition: str) -> str:
-    examples = [
-        f"{measure} of {system} against {against} is {verdict or 'without a verdict'}, {preposition} them {other or 'none'}"
-        for measure, system, against, verdict, other in changed.head(_EXAMPLES).rows()
-    ]
+    examples = []
+    for measure, system, against, verdict, new in changed.head(_EXAMPLES).rows():
+        verdict = verdict or "without a verdict"
+        examples.append(f"{measure} of {system} against {against} is {verdict}, {preposition} them {new or 'none'}")
     if changed.height > _EXAMPLES:
         examples.append(f"and {changed.height - _EXAMPLES:,} more")
     return "; ".join(examples)
@@ -200,6 +216,7 @@ def describe_few_signs(
         most = max(pairs_of[measure] for measure in undecided)
         yield GoodgainNotice("few_signs", f"{list_some(undecided)}: {explain_few_signs(settings, most)}.")
         return
+
     groups = 0 if members is None else members.get_column("group").n_unique()
     pairs_of_groups = groups * max(pairs_of.values(), default=0)
     if pairs_of_groups and lacks_signs(settings, pairs_of_groups):
@@ -234,15 +251,18 @@ def describe_incomparable(
     incomparable = pairs.filter(verdict=NOT_COMPARABLE)
     if incomparable.is_empty():
         return
-    lacking: list[str] = []
-    iterated: list[str] = []
+    ranked: list[str] = []
+    with_iterations: list[str] = []
     for name in _list_compared(incomparable, scores):
-        (lacking if scores[name].lacks_iterations else iterated).append(name)
+        if scores[name].lacks_iterations:
+            ranked.append(name)
+        else:
+            with_iterations.append(name)
     measures = _list_measures(incomparable)
-    remedy = f"Cut the ranking into pages of N results: {spell('page', {lacking[0]: 'N'})}."
-    if lacking[0] == baseline_of_file:
+    remedy = f"Cut the ranking into pages of N results: {spell('page', {ranked[0]: 'N'})}."
+    if ranked[0] == baseline_of_file:
         remedy = f"Write the baseline file again with {spell('page', 'N')}."
-    between = f"between {list_some(lacking)} (no iterations) and {list_some(iterated)}"
+    between = f"between {list_some(ranked)} (no iterations) and {list_some(with_iterations)}"
     yield GoodgainNotice("not_comparable", f"{measures}: not comparable {between}. {remedy}")
 
 
@@ -257,27 +277,30 @@ def _list_measures(pairs: pl.DataFrame) -> str:
 
 
 def describe_left_out(
-    measure: ir_measures.Measure | str, lacks: NDArray[np.bool_], searched: NDArray[np.bool_], names: Sequence[str]
+    measure: ir_measures.Measure | str,
+    lacks_value: NDArray[np.bool_],
+    with_search: NDArray[np.bool_],
+    names: Sequence[str],
 ) -> Iterator[GoodgainNotice]:
     """Yield notices on the queries that lack a value of a measure. A notice is minor unless a system returned nothing.
 
-    `lacks` and `searched` have a row per system and a column per query.
+    `lacks_value` and `with_search` have a row per system and a column per query.
     """
     if isinstance(measure, str) or needs_results(measure) or not is_null_without_search(measure):
-        why = describe_lack(measure)
-        causes = [(lacks, why, why == NO_VALUE)]
+        reason = describe_lack(measure)
+        causes = [(lacks_value, reason, reason == NO_VALUE)]
     else:
-        causes = [(lacks & ~searched, NO_SEARCH, False), (lacks & searched, NO_VALUE, True)]
-    others = ""
+        causes = [(lacks_value & ~with_search, NO_SEARCH, False), (lacks_value & with_search, NO_VALUE, True)]
+    rule = ""
     if len(names) > 2:
-        others = " A pair leaves out only queries that lack a value in one of both systems."
+        rule = " A pair leaves out only queries that lack a value in one of both systems."
 
-    for lacking, why, minor in causes:
-        numbers = zip(names, lacking.sum(axis=1), strict=True)
+    for is_left_out, reason, minor in causes:
+        numbers = zip(names, is_left_out.sum(axis=1), strict=True)
         systems = ", ".join(f"{name} {number:,}" for name, number in numbers if number)
         if systems:
-            queries = count_queries(int(lacking.any(axis=0).sum()))
-            text = f"{measure} leaves out {queries} where {why} ({systems}).{others}"
+            queries = count_queries(int(is_left_out.any(axis=0).sum()))
+            text = f"{measure} leaves out {queries} where {reason} ({systems}).{rule}"
             yield GoodgainNotice("queries_without_value", text, minor=minor)
 
 
@@ -297,11 +320,17 @@ def describe_stops(
     if not has_stopped.any():
         return
     stops = {}  # system -> queries in every run, in some runs only
-    for name, every, some in zip(iterations, in_every_run.sum(axis=1), in_some_runs.sum(axis=1), strict=True):
-        if every or some:
-            stops[name] = (every, some)
-    names = [str(measure) for measure in measures if measure.cutoff is not None and measure.NAME in _KEEP_LAST_VALUE]
-    names = [name for name in names if np.isfinite(values[name])[has_stopped].any()]
+    counts_in_every_run, counts_in_some_runs = in_every_run.sum(axis=1), in_some_runs.sum(axis=1)
+    for name, *counts in zip(iterations, counts_in_every_run, counts_in_some_runs, strict=True):
+        if any(counts):
+            stops[name] = tuple(counts)
+
+    names = []
+    for measure in measures:
+        if measure.cutoff is not None and measure.NAME in _KEEP_LAST_VALUE:
+            has_value = np.isfinite(values[str(measure)])
+            if has_value[has_stopped].any():
+                names.append(str(measure))
     effect = ""
     if names:
         effect = f" {' and '.join(names)} {'keeps its' if len(names) == 1 else 'keep their'} last value there."
@@ -316,13 +345,14 @@ def _describe_different_ends(
 ) -> Iterator[GoodgainNotice]:
     at_own_end = [measure for measure in measures if measure.cutoff is None and measure.declaration.cutoff != "none"]
     of_all_runs = np.vstack([*iterations.values()])  # a row per run of any system
-    differing = int((np.nanmin(of_all_runs, axis=0) != np.nanmax(of_all_runs, axis=0)).sum())
+    first_end, last_end = np.nanmin(of_all_runs, axis=0), np.nanmax(of_all_runs, axis=0)
+    differing = int((first_end != last_end).sum())
     if at_own_end and differing:
         fixed = {measure.NAME for measure in measures if measure.cutoff is not None}
-        who = "the systems" if len(of_all_runs) == len(iterations) else "the runs of the systems"
+        stopping = "the systems" if len(of_all_runs) == len(iterations) else "the runs of the systems"
         yield GoodgainNotice(
             "different_ends",
-            f"{', '.join(map(str, at_own_end))}: {who} stop at different iterations in {count_queries(differing)}. Rates "
+            f"{', '.join(map(str, at_own_end))}: {stopping} stop at different iterations in {count_queries(differing)}. Rates "
             "then tend to favour stopping early, and sums searching on. Compare at a fixed iteration too: @i, or "
             f"{spell('iterations')}.",
             minor=all(measure.NAME in fixed for measure in at_own_end),
@@ -334,32 +364,39 @@ def _find_stops(iterations: Mapping[str, Matrix], cutoff: int) -> tuple[NDArray[
 
     Both matrices have a row per system and a column per query. A run that never searched has not stopped.
     """
-    last = np.array([np.where(runs > 0, runs, 0).max(axis=0) for runs in iterations.values()])
+    # a row per system, a column per query: the iteration at which the first and the last run stopped
     first = np.array([np.where(runs > 0, runs, np.inf).min(axis=0) for runs in iterations.values()])
-    last_of_others = np.array([np.delete(last, system, axis=0).max(axis=0, initial=0) for system in range(len(last))])
+    last = np.array([np.where(runs > 0, runs, 0).max(axis=0) for runs in iterations.values()])
+
+    last_of_others = np.zeros_like(last)
+    for system in range(len(last)):
+        last_of_others[system] = np.delete(last, system, axis=0).max(axis=0, initial=0)
     searched_on = np.minimum(last_of_others, cutoff)
     in_every_run = (last > 0) & (last < searched_on)
-    return in_every_run, (first < searched_on) & ~in_every_run
+    in_some_runs = (first < searched_on) & ~in_every_run
+    return in_every_run, in_some_runs
 
 
 def _describe_stops(stops: Mapping[str, tuple[int, int]], iterations: Mapping[str, Matrix]) -> str:
     if len(stops) > _EXAMPLES:
-        numbers = ", ".join(f"{name} {every + some:,}" for name, (every, some) in stops.items())
+        numbers = ", ".join(f"{name} {sum(counts):,}" for name, counts in stops.items())
         return f"{len(stops)} systems stopped in some queries ({numbers})"
     parts = []
-    for name, (every, some) in stops.items():
-        parts.append(_describe_stop(name, every, some, has_runs=len(iterations[name]) > 1))
+    for name, (in_every_run, in_some_runs) in stops.items():
+        has_runs = len(iterations[name]) > 1
+        parts.append(_describe_stop(name, in_every_run, in_some_runs, has_runs=has_runs))
     return ", ".join(parts)
 
 
-def _describe_stop(name: str, every: int, some: int, *, has_runs: bool) -> str:
+def _describe_stop(name: str, in_every_run: int, in_some_runs: int, *, has_runs: bool) -> str:
+    """`in_every_run` and `in_some_runs` are numbers of queries."""
     if not has_runs:
-        return f"{name} stopped in {count_queries(every)}"
-    if not some:
-        return f"{name} stopped in {count_queries(every)} in every run"
-    if not every:
-        return f"{name} stopped in {count_queries(some)} in some runs"
-    return f"{name} stopped in {count_queries(every)} in every run and in {some:,} more in some runs"
+        return f"{name} stopped in {count_queries(in_every_run)}"
+    if not in_some_runs:
+        return f"{name} stopped in {count_queries(in_every_run)} in every run"
+    if not in_every_run:
+        return f"{name} stopped in {count_queries(in_some_runs)} in some runs"
+    return f"{name} stopped in {count_queries(in_every_run)} in every run and in {in_some_runs:,} more in some runs"
 
 
 def describe_unjudged_queries(systems: pl.DataFrame, judged: int, total: int) -> Iterator[GoodgainNotice]:
@@ -387,7 +424,8 @@ def describe_low_counts(
     counted = [measure for measure in measures if not needs_results(measure)]
     for measure, results in find_results_counts(counted).items():
         counts = values[measure]
-        is_less = (counts == 0) & (values[results] == 0) & (counts.max(axis=0) > 0)
+        has_results_elsewhere = counts.max(axis=0) > 0
+        is_less = (counts == 0) & (values[results] == 0) & has_results_elsewhere
         by = results.removeprefix(str(NumResults)).replace("@", " by iteration ")
         for name, queries in zip(names, is_less.sum(axis=1), strict=True):
             if queries:
@@ -404,8 +442,10 @@ def describe_replicates(
     repeated = {name: scores_of_system for name, scores_of_system in scores.items() if scores_of_system.replicates}
     for name, scores_of_system in repeated.items():
         lacked_by_all = scores_of_system.queries.only_judged.implode()
-        lacked = [run.queries.only_judged for run in scores_of_system.replicates]
-        left_out = sum(int((~query_ids.is_in(lacked_by_all)).sum()) for query_ids in lacked)
+        left_out = 0
+        for run in scores_of_system.replicates:
+            is_lacked_by_all = run.queries.only_judged.is_in(lacked_by_all)
+            left_out += int((~is_lacked_by_all).sum())
         if left_out and "missing" in scores_of_system.signature:
             fact = "a run lacks a query that another run has"
             effect = "There the mean is over fewer runs."

@@ -108,18 +108,23 @@ class Question:
                 raise InputError(f"{file} is the baseline. Leave out {spell('baseline')} and {spell('against')}.")
             if BASELINE in self.runs_of:
                 raise InputError(f"a run and the system of {file} are both called {BASELINE}. Rename the run.")
+
         if self.bounds and any(len(names) > 1 for names in self.runs_of.values()):
             raise InputError(f"{bounds} needs one run of each system. Leave out {bounds}, or give one run each.")
         if self.incomplete != "keep":
             if self.bounds:
-                asked = spell("incomplete", self.incomplete)
-                raise InputError(f"{asked} and {bounds} cannot be combined. Leave out one of them.")
+                incomplete = spell("incomplete", self.incomplete)
+                raise InputError(f"{incomplete} and {bounds} cannot be combined. Leave out one of them.")
             check_completed(self.outcome_rows, self.incomplete)
-        if self.detect is not None and not (is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE):
-            raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
+
+        if self.detect is not None:
+            is_difference = is_number(self.detect) and 0 < self.detect < _LARGEST_DIFFERENCE
+            if not is_difference:
+                raise InputError(f"{spell('detect', self.detect)}: give a difference above 0, such as 0.02")
         if self.correction == "tukey" and self.correct_over == "measures":
             options = f"{spell('correction', 'tukey')} and {spell('correct_over', 'measures')}"
             raise InputError(f"{options} are two corrections. Leave out one of them.")
+
         if self.pass_k is not None:
             check_whole_number("pass_k", self.pass_k, 1)
         _ = self.pairs, self.settings, self.asked
@@ -127,7 +132,7 @@ class Question:
     @property
     def systems(self) -> list[str]:
         """The names of the systems; the baseline file comes first."""
-        return [*([BASELINE] if self.baseline_file is not None else []), *self.runs_of]
+        return list(self.runs_of) if self.baseline_file is None else [BASELINE, *self.runs_of]
 
     @property
     def base(self) -> str | None:
@@ -143,14 +148,15 @@ class Question:
             otherwise = f"name a baseline for all systems with {spell('baseline')}"
             raise InputError(f"{spell('against', against)}: give 'previous', or {otherwise}")
         if against is not None and baseline is not None:
-            both = f"{spell('against', 'previous')} and {spell('baseline', baseline)}"
-            raise InputError(f"{both} name two systems to compare with; give one of them")
-        every = range(len(names))
+            options = f"{spell('against', 'previous')} and {spell('baseline', baseline)}"
+            raise InputError(f"{options} name two systems to compare with; give one of them")
+
+        places = range(len(names))
         if against is not None:
-            return [(system, system - 1) for system in every[1:]]
+            return [(system, system - 1) for system in places[1:]]
         if baseline is not None:
-            return [(system, names.index(baseline)) for system in every if names[system] != baseline]
-        return [(system, other) for other in every for system in every[other + 1 :]]
+            return [(system, names.index(baseline)) for system in places if names[system] != baseline]
+        return [(system, earlier) for earlier in places for system in places[earlier + 1 :]]
 
     @cached_property
     def settings(self) -> Settings:
@@ -158,12 +164,15 @@ class Question:
 
     @cached_property
     def table(self) -> pl.DataFrame | None:
-        if (rows := self.outcome_rows) is None:
+        rows = self.outcome_rows
+        if rows is None:
             return None
         if self.incomplete == "absent":
             rows = rows.filter(pl.col(COMPLETED).ne_missing(0))
         averaged = leave_out_ratio(average_outcomes(rows))
-        return leave_out_completed(averaged, self.require) if self.has_labels else averaged
+        if not self.has_labels:
+            return averaged
+        return leave_out_completed(averaged, self.require)
 
     @property
     def solved(self) -> list[str]:
@@ -172,7 +181,8 @@ class Question:
     @property
     def shares(self) -> list[str]:
         """The names of what is compared beside measures and outcomes: `searched`, unless an outcome has this name."""
-        return [SEARCHED] if self.with_searched and SEARCHED not in self.solved else []
+        is_free = SEARCHED not in self.solved
+        return [SEARCHED] if self.with_searched and is_free else []
 
     @cached_property
     def outcome_rows(self) -> pl.DataFrame | None:
@@ -182,15 +192,15 @@ class Question:
     @cached_property
     def lines(self) -> list[Requirement]:
         """The requirements on measures; requirements on outcomes are left out."""
-        lines = (parse_requirement(line, rel=self.rel, outcomes=self.solved) for line in self.require)
+        lines = [parse_requirement(line, rel=self.rel, outcomes=self.solved) for line in self.require]
         return [line for line in lines if not isinstance(line.measure, str)]
 
     @cached_property
     def asked(self) -> list[ir_measures.Measure]:
         """The measures to compare, followed by the measures that requirements name."""
-        lines = self.lines
-        asked = add_fixed_iterations(parse_measures(self.measures, rel=self.rel), self.iterations)
-        return parse_measures([*asked, *(line.measure for line in lines)])
+        of_lines = [line.measure for line in self.lines]
+        measures = add_fixed_iterations(parse_measures(self.measures, rel=self.rel), self.iterations)
+        return parse_measures([*measures, *of_lines])
 
     @cached_property
     def needed(self) -> list[ir_measures.Measure]:
@@ -207,7 +217,8 @@ class Question:
         for name in (*self.solved, *self.shares):
             if name in matrices:
                 values = matrices[name][np.isfinite(matrices[name])]
-                ranges[name] = Range(is_0_or_1=bool(np.isin(values, (0.0, 1.0)).all()))
+                is_0_or_1 = bool(np.isin(values, (0.0, 1.0)).all())
+                ranges[name] = Range(is_0_or_1=is_0_or_1)
         return ranges
 
     def find_nothing(self, query_ids: pl.Series, scores: Mapping[str, Scores]) -> Nothing:
@@ -230,17 +241,18 @@ class Question:
         numbers = {"signs": self.count_signs()}
         if groups:
             numbers["signs_of_groups"] = self.count_signs(groups)
-        return {
-            name: number if count_draws(queries, number) == number else "exact"
-            for name, number in numbers.items()
-            if number != self.settings.resamples
-        }
+        signature: dict[str, int | str] = {}
+        for name, number in numbers.items():
+            is_exact = count_draws(queries, number) != number
+            if number != self.settings.resamples:
+                signature[name] = "exact" if is_exact else number
+        return signature
 
     def sign_correction(self) -> dict[str, str]:
         options = {"correction": self.correction, "correct_over": self.correct_over}
         return {name: value for name, value in options.items() if value != OPTIONS[name].default}
 
-    def select_tested(self, matrices: Mapping[str, Matrix]) -> Mapping[str, Matrix]:
+    def select_queries_of_test(self, matrices: Mapping[str, Matrix]) -> Mapping[str, Matrix]:
         """Return the values that tests of pairs use. Tukey's test is over the queries in which all systems have values."""
         if self.correction != "tukey":
             return matrices
@@ -254,14 +266,14 @@ class Question:
         tables = []
         for group, matrices in matrices_of.items():
             nothing = nothing_of[group]
-            tested = compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings, nothing, signs)
+            pairs = compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings, nothing, signs)
             if group is not None:
-                tested = tested.select(pl.lit(group).alias("group"), pl.all())
-            tables.append(tested)
+                pairs = pairs.select(pl.lit(group).alias("group"), pl.all())
+            tables.append(pairs)
 
-        named = [(self.systems[system], self.systems[against]) for system, against in self.pairs]
-        tested = leave_out_incomparable(pl.concat(tables), find_incomparable(self.asked, scores, named))
-        corrected = correct_pairs_by_holm(tested)
+        names = [(self.systems[system], self.systems[against]) for system, against in self.pairs]
+        pairs = leave_out_incomparable(pl.concat(tables), find_incomparable(self.asked, scores, names))
+        corrected = correct_pairs_by_holm(pairs)
         if self.correct_over == "measures":
             corrected = correct_over_measures(corrected, self.systems, matrices_of, self.settings)
         elif self.correction == "tukey":
@@ -271,7 +283,8 @@ class Question:
     def add_intervals(self, pairs: pl.DataFrame, matrices_of: Matrices, largest_label: float) -> pl.DataFrame:
         """Add the interval of each decided pair, from the same draws as its test."""
         if self.uses_holm:
-            return add_intervals(pairs, self.systems, matrices_of, self.settings, self.count_signs(len(matrices_of)))
+            signs = self.count_signs(len(matrices_of))
+            return add_intervals(pairs, self.systems, matrices_of, self.settings, signs)
         return clip_intervals(pairs, self.find_ranges({}, largest_label))
 
     def read_baseline(self, qrels: Qrels) -> Scores | None:
@@ -285,7 +298,7 @@ class Question:
         qrels: Qrels,
         run: Run | RunFile,
         scores: Scores,
-        kept: Scores | None,
+        of_baseline_file: Scores | None,
         incomplete: pl.Series | None = None,
         empty: Scores | None = None,
     ) -> ScoredRun:
@@ -293,8 +306,8 @@ class Question:
 
         The scores in `empty`, if given, replace the scores of queries that broke off (`incomplete`).
         """
-        if kept is not None:
-            check_run(self.baseline_file, kept.signature, scores.signature, self.needed)
+        if of_baseline_file is not None:
+            check_run(self.baseline_file, of_baseline_file.signature, scores.signature, self.needed)
         if self.incomplete != "keep":
             scores = replace(scores, signature=scores.signature | {"incomplete": self.incomplete})
         if incomplete is not None and empty is not None:
@@ -304,13 +317,16 @@ class Question:
         if incomplete is not None:  # a query that broke off was cheap
             totals = [str(measure) for measure in self.needed if find_meaning(measure).total]
             scores = set_to_null(scores, dict.fromkeys(totals, incomplete), self.needed)
+
         scores = leave_out_empty(scores, self.asked)
-        scores = leave_out_absent(scores, self.needed) if self.missing == "absent" else scores
+        if self.missing == "absent":
+            scores = leave_out_absent(scores, self.needed)
         if not self.bounds:
             return ScoredRun(scores, {})
         bounded = [measure for measure in self.needed if scores.bounds[str(measure)] is not None]
         label = find_largest_label(qrels.frame)
-        return ScoredRun(scores, find_contributions(qrels, read_whole(run), bounded, label=label, order=self.order))
+        contributions = find_contributions(qrels, read_whole(run), bounded, label=label, order=self.order)
+        return ScoredRun(scores, contributions)
 
 
 def add_fixed_iterations(
@@ -327,13 +343,14 @@ def add_fixed_iterations(
     else:
         numbers = range(1, check_whole_number("iterations", iterations, 1) + 1)
     if not 0 < len(numbers) <= _MOST_ITERATIONS:
-        given = spell("iterations", iterations)
-        raise InputError(f"{given}: give 1 to {_MOST_ITERATIONS:,} iterations, or name the cutoffs.")
-    found: list[ir_measures.Measure] = []
+        option = spell("iterations", iterations)
+        raise InputError(f"{option}: give 1 to {_MOST_ITERATIONS:,} iterations, or name the cutoffs.")
+
+    all_measures: list[ir_measures.Measure] = []
     for measure in measures:
         if isinstance(measure, GoodGainMeasure) and measure.cutoff is None and measure.declaration.cutoff == "optional":
-            found += [measure @ number for number in numbers]
+            all_measures += [measure @ number for number in numbers]
             if isinstance(iterations, Sequence):
                 continue
-        found.append(measure)
-    return parse_measures(found)
+        all_measures.append(measure)
+    return parse_measures(all_measures)

@@ -73,12 +73,12 @@ def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> s
     rows = frames.detectable.rows(named=True)
     # A pair has two rows: the smallest difference, and the requested one.
     pairs = list(zip(rows[::2], rows[1::2], strict=True))
-    shown = pairs[:most]
+    first_pairs = pairs[:most]
     question = frames.question
 
     parts = []
     queries_before = None
-    for smallest, needed in shown:  # pairs can have different queries
+    for smallest, goal in first_pairs:  # pairs can have different queries
         measure, pair = smallest["measure"], f"{smallest['system']} against {smallest['against']}"
         if smallest["difference"] is not None:
             queries = smallest["queries"]
@@ -88,10 +88,10 @@ def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> s
             queries_before = queries
         if question.detect is not None:  # the observed difference would only say its p-value again
             in_measure = "" if smallest["difference"] is not None else f" in {measure}"
-            parts.append(_describe_needed(needed, f"the {needed['difference']:.4f} of {pair}{in_measure}"))
+            parts.append(_describe_goal(goal, f"the {goal['difference']:.4f} of {pair}{in_measure}"))
 
     sentences = []
-    pairs_with_few_queries = [smallest["pairs"] for smallest, _ in shown if smallest["difference"] is None]
+    pairs_with_few_queries = [smallest["pairs"] for smallest, _ in first_pairs if smallest["difference"] is None]
     if pairs_with_few_queries:
         number_of_pairs = pairs_with_few_queries[0]
         in_each = f" in each of {number_of_pairs} pairs" if number_of_pairs > 1 else ""
@@ -99,10 +99,11 @@ def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> s
         least = count_least_queries(alpha, number_of_pairs)
         sentences.append(f"With fewer than {least} queries{in_each} no difference can be significant at {alpha:g}.")
     if parts:
-        more = f"; {count_of(len(pairs) - most, 'more difference')}" if len(pairs) > most > 1 else ""
-        corrected = max(smallest["pairs"] for smallest, _ in shown)
+        if len(pairs) > most > 1:
+            parts[-1] += f"; {count_of(len(pairs) - most, 'more difference')}"
+        corrected = max(smallest["pairs"] for smallest, _ in first_pairs)
         holm = f", {_name_divisor(frames, corrected)}" if corrected > 1 else ""
-        sentence = f"{'; '.join(parts)}{more} (power {POWER:g}{holm})."
+        sentence = f"{'; '.join(parts)} (power {POWER:g}{holm})."
         sentences.append(sentence[0].upper() + sentence[1:])
     return " ".join(sentences)
 
@@ -116,7 +117,8 @@ def _name_divisor(frames: ComparisonFrames, tests: int) -> str:
 def describe_reruns(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> Iterator[str]:
     """Yield a sentence on the share of rerun noise in each difference, and on what twice the runs or queries would bring."""
     rows = frames.noise.drop_nulls("share_of_reruns").head(most)
-    for system, against, measure, share in rows.select("system", "against", "measure", "share_of_reruns").iter_rows():
+    columns = rows.select("system", "against", "measure", "share_of_reruns")
+    for system, against, measure, share in columns.iter_rows():
         with_more_runs = math.sqrt(1 - share / 2)
         with_more_queries = math.sqrt(1 / 2)
         yield (
@@ -126,13 +128,13 @@ def describe_reruns(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> Itera
         )
 
 
-def _describe_needed(needed: Mapping[str, Any], difference: str) -> str:
-    if needed["queries"] is None:
+def _describe_goal(goal: Mapping[str, Any], difference: str) -> str:
+    if goal["queries"] is None:
         return f"no number of queries suffices for {difference}"
     runs = ""
-    if needed["replicates"] is not None:
-        runs = f", or {count_of(needed['replicates'], 'run')} of each system"
-    return f"{difference} takes {count_queries(needed['queries'])}{runs}"
+    if goal["replicates"] is not None:
+        runs = f", or {count_of(goal['replicates'], 'run')} of each system"
+    return f"{difference} takes {count_queries(goal['queries'])}{runs}"
 
 
 def describe_correction(frames: ComparisonFrames) -> str:
@@ -140,6 +142,7 @@ def describe_correction(frames: ComparisonFrames) -> str:
     tested = frames.pairs.drop_nulls("p_randomisation").group_by("measure").len()
     pairs: int = tested.get_column("len").max() or 0  # type: ignore[assignment]  # a count
     has_measures = tested.height > 1
+
     if frames.question.correct_over == "measures":
         tests = int(tested.get_column("len").sum())
         return f"corrected by Westfall and Young's method over {count_of(tests, 'test')}: all pairs and measures"
@@ -260,10 +263,12 @@ def explain_intervals_of_means(alpha: float, methods: str) -> str:
 
 def explain_intervals(pairs: pl.DataFrame, question: Question) -> str:
     """Return what the intervals of pairs are, and why a pair has none."""
-    lacking = pairs.filter(pl.col("p_randomisation").is_not_null() & pl.col("low").is_null())
+    has_test, has_interval = pl.col("p_randomisation").is_not_null(), pl.col("low").is_not_null()
+    without_interval = pairs.filter(has_test & ~has_interval)
     levels = list_levels(pairs)
     if not levels:
-        return NO_INTERVAL if lacking.height else ""
+        return NO_INTERVAL if without_interval.height else ""
+
     level = f", {levels[0]}"
     if question.correction == "tukey":
         sentence = (
@@ -274,7 +279,7 @@ def explain_intervals(pairs: pl.DataFrame, question: Question) -> str:
         if len(levels) > 1:
             level = f"; each has the level at which {method} decides its pair"
         sentence = f"Intervals: all differences that the randomisation test does not reject{level}."
-    return f"{sentence} {NO_INTERVAL}" if lacking.height else sentence
+    return f"{sentence} {NO_INTERVAL}" if without_interval.height else sentence
 
 
 def _explain_dagger(pairs: pl.DataFrame) -> str:

@@ -64,14 +64,14 @@ class Layout(NamedTuple):
 
 
 def build_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
-    exists = {
+    has_column = {
         "Tukey": frames.pairs.get_column("p_tukey").count() > 0,
         "corrected": "p_corrected" in frames.pairs.columns,
         "unjudged": "most" in frames.pairs.columns,
     }
-    columns = ["measure", "system", "against", "difference", *_name_intervals(frames.pairs), *_P_VALUES.values()]
-    columns += ["d_z", "wins/ties/losses", "difference in iterations", "unjudged", "verdict"]
-    columns = [name for name in columns if exists.get(name, True)]
+    columns = ["measure", "system", "against", "difference", *_name_intervals(frames.pairs)]
+    columns += [*_P_VALUES.values(), "d_z", "wins/ties/losses", "difference in iterations", "unjudged", "verdict"]
+    columns = [name for name in columns if has_column.get(name, True)]
     pairs = build_pairs_table("Differences, system minus against", frames, columns, 3, layout.places)
     return [build_means_table(frames, layout), pairs, *_build_more_tables(frames, layout.places)]
 
@@ -123,23 +123,26 @@ def name_columns_briefly(pairs: Table, frames: ComparisonFrames, names: dict[str
         pairs = pairs.drop_column("level")
         brief["interval"] = f"{levels[0]} interval"
     header = [brief.get(name, name) for name in pairs.header]
-    return pairs._replace(header=header, drop=[brief.get(name, name) for name in pairs.drop])
+    drop = [brief.get(name, name) for name in pairs.drop]
+    return pairs._replace(header=header, drop=drop)
 
 
 def build_column_table(frames: ComparisonFrames, places: int, *, of_groups: bool = False) -> Table:
     """Return a narrow table with a row per pair and measure, or per group, pair and measure."""
-    shown = frames.groups if of_groups and frames.groups is not None else frames.pairs
-    others = frames.pairs.get_column("against").unique().to_list()
-    title = "Differences, system minus against" if len(others) > 1 else f"Differences from {others[0]}"
+    pairs = frames.groups if of_groups and frames.groups is not None else frames.pairs
+    against = frames.pairs.get_column("against").unique().to_list()
+    title = "Differences, system minus against"
+    if len(against) == 1:
+        title = f"Differences from {against[0]}"
     title += " by group" if of_groups else f" over {count_queries(frames.signature['queries'])}"
 
     columns = ["measure", "system", "against"]
     if of_groups:
         columns = ["measure", "group", "system", "against", "queries"]
-    if len(others) == 1:
+    if len(against) == 1:
         columns.remove("against")
     words = len(columns) - of_groups
-    columns += ["difference", *_name_intervals(shown), "p"]
+    columns += ["difference", *_name_intervals(pairs), "p"]
     return build_pairs_table(title, frames, columns, words, places, of_groups=of_groups)
 
 
@@ -158,10 +161,9 @@ def _build_more_tables(frames: ComparisonFrames, places: int, *, without: Collec
 
 
 def _build_correlations_table(correlations: pl.DataFrame) -> Table:
-    rows = [
-        (*names, str(queries), format_signed(tau, 2), format_interval(low, high, 2))
-        for *names, queries, tau, low, high in correlations.iter_rows()
-    ]
+    rows = []
+    for *names, queries, tau, low, high in correlations.iter_rows():
+        rows.append((*names, str(queries), format_signed(tau, 2), format_interval(low, high, 2)))
     title = "Correlation of outcomes with measures over queries (Kendall's tau-b)"
     header = ["system", "outcome", "measure", "queries", "tau", "interval"]
     return Table.of(title, header, 3, rows, CORRELATIONS)
@@ -169,8 +171,11 @@ def _build_correlations_table(correlations: pl.DataFrame) -> Table:
 
 def _build_replicate_tables(frames: ComparisonFrames, places: int, *, brief: bool) -> list[Table]:
     """Return the tables of replicates, noise and flips; empty tables are left out. `brief` leaves out variances."""
-    replicates = frames.replicates.drop("within", "between", "icc") if brief else frames.replicates
+    replicates = frames.replicates
+    if brief:
+        replicates = replicates.drop("within", "between", "icc")
     title_of_noise = "Noise of reruns (floor: one-sided 5 %, two single runs: 95 %)"
+
     # title, frame, number of columns with words, name of the table
     parts = [
         ("Repeated runs", replicates.rename({"replicates": "runs"}), 2, "runs"),
@@ -190,16 +195,17 @@ def _build_replicate_tables(frames: ComparisonFrames, places: int, *, brief: boo
 def build_pairs_table(
     title: str, frames: ComparisonFrames, columns: Sequence[str], words: int, places: int, *, of_groups: bool = False
 ) -> Table:
-    frame = frames.groups if of_groups else frames.pairs
+    pairs = frames.groups if of_groups else frames.pairs
     queries = None if of_groups else frames.signature["queries"]
     rows = []
-    for row in () if frame is None else frame.iter_rows(named=True):
+    for row in [] if pairs is None else pairs.iter_rows(named=True):
         texts = _write_pair(row, places, queries)
         cells = [Cell(texts[name]) for name in columns]
         if "verdict" in columns:
             at = columns.index("verdict")
             cells[at] = cells[at]._replace(verdict=row["verdict"] or "")
         rows.append(cells)
+
     name = GROUPS if of_groups else DIFFERENCES
     if of_groups and "p" in columns:
         title += f". {name_test(frames, of_groups=True)}"
@@ -209,13 +215,13 @@ def build_pairs_table(
 def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[str, str]:
     """Return all columns of a pair as text. * marks a significant difference, † a p-value under low coverage."""
     difference = format_signed(row["difference"], places)
-    signs = [str(row[name]) for name in ("wins", "ties", "losses")]
-    has_signs = row["wins"] is not None
-    doubtful = row.get("low_coverage", False)
-    p_values = {
-        title: format_probability(row.get(name), places, doubtful=doubtful) for name, title in _P_VALUES.items()
-    }
+    wins, ties, losses = row["wins"], row["ties"], row["losses"]
+    has_signs = wins is not None
+    p_values = {}
+    for name, title in _P_VALUES.items():
+        p_values[title] = format_probability(row.get(name), places, doubtful=row.get("low_coverage", False))
     can_turn = ", can turn" if row.get("can_turn") else ""
+
     return {
         "measure": _name_row(row["measure"], row["better"], row["queries"], queries),
         "group": row.get("group", ""),
@@ -231,8 +237,8 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
         **p_values,
         "p": p_values["corrected" if "p_corrected" in row else "Holm"],
         "d_z": format_signed(row["effect"], 2),
-        "wins/ties/losses": "/".join(signs) if has_signs else ABSENT,
-        "wins/losses": "/".join(signs[::2]) if has_signs else ABSENT,
+        "wins/ties/losses": f"{wins}/{ties}/{losses}" if has_signs else ABSENT,
+        "wins/losses": f"{wins}/{losses}" if has_signs else ABSENT,
         "difference in iterations": format_signed(row.get("more_iterations"), 2),
         "unjudged": format_interval(row.get("least"), row.get("most"), places, absent="no bounds"),
         "verdict": (row["verdict"] or ABSENT) + can_turn,
@@ -245,9 +251,8 @@ def build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool =
     baseline = frames.baseline or ""
     marked: set[tuple[str, str]] = set()  # (measure, system)
     if by_system and not brief:
-        marked.update(
-            frames.pairs.filter(pl.col("significant"), against=baseline).select("measure", "system").iter_rows()
-        )
+        significant = frames.pairs.filter(pl.col("significant"), against=baseline)
+        marked.update(significant.select("measure", "system").iter_rows())
     unranked = find_unranked(frames.pairs).get_column("measure").to_list()
 
     rows = []
@@ -256,7 +261,8 @@ def build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool =
         # Means over different queries cannot be ranked; each mean shows the number of queries.
         is_uneven = means.get_column("queries").n_unique() > 1
         is_ranked = not is_uneven and measure not in unranked
-        best = find_best(means.get_column("mean").drop_nulls().to_list() if is_ranked else [], better)
+        ranked_means = means.get_column("mean").drop_nulls().to_list() if is_ranked else []
+        best = find_best(ranked_means, better)
         number = queries if is_uneven else means.item(0, "queries")
         cells = [Cell(_name_row(measure, better, number, queries))]
         for row in means.iter_rows(named=True):
@@ -269,15 +275,16 @@ def build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool =
                 text += format_bounds(row, layout.places)
             if (measure, row["system"]) in marked:
                 text += " *"
-            cells.append(Cell(text, row["mean"] is not None and row["mean"] in best))
+            is_best = row["mean"] is not None and row["mean"] in best
+            cells.append(Cell(text, is_best))
         rows.append(cells)
 
     if not by_system and not brief:
         for name, title in _SPENT.items():
             if name == "coverage" and not frames.question.has_labels:
                 continue
-            spent = frames.systems.get_column(name)
-            rows.append([Cell(title), *(Cell(format_number(value, 2)) for value in spent)])
+            numbers = [format_number(value, 2) for value in frames.systems.get_column(name)]
+            rows.append([Cell(title), *map(Cell, numbers)])
 
     title = f"Means over {count_queries(queries)}"
     if layout.caption:
@@ -287,10 +294,13 @@ def build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool =
     notes = [f"* differs significantly from {baseline}."] if marked else []
     if method:
         notes.append(explain_intervals_of_means(frames.signature["alpha"], method))
-    table = Table(title, ["measure", *frames.systems.get_column("system")], 1, rows, notes=notes)
+    header = ["measure", *frames.systems.get_column("system")]
+    table = Table(title, header, 1, rows, notes=notes)
     return table.turn("system") if by_system else table
 
 
 def _name_row(measure: str, better: str | None, queries: int, all_queries: int | None) -> str:
     name = f"{measure} {ARROWS[better]}"
-    return name if all_queries in (queries, None) else f"{name} ({count_queries(queries)})"
+    if all_queries in (queries, None):
+        return name
+    return f"{name} ({count_queries(queries)})"

@@ -25,31 +25,33 @@ def describe_judged_part(frames: ComparisonFrames, *, most: int) -> Iterator[str
     """Yield a sentence on each of the first `most` pairs. `frames` are of a comparison in which only some queries are judged."""
     question = frames.question
     detect = _DIFFERENCE if question.detect is None else question.detect
-    rows = tabulate_detectable(question, frames.pairs, frames.matrices, frames.replicates, detect).rows(named=True)
+    detectable = tabulate_detectable(question, frames.pairs, frames.matrices, frames.replicates, detect)
+    rows = detectable.rows(named=True)
     ranges = question.find_ranges(frames.matrices, frames.largest_label)
 
     # A pair has two rows: the smallest difference that the queries can show, and the queries that `detect` takes.
-    pairs = [
-        (smallest, needed)
-        for smallest, needed in zip(rows[::2], rows[1::2], strict=True)
-        if question.detect is not None or ranges[smallest["measure"]].is_share
-    ]
-    for smallest, needed in pairs[:most]:
+    pairs = []
+    for smallest, goal in zip(rows[::2], rows[1::2], strict=True):
+        if question.detect is not None or ranges[smallest["measure"]].is_share:
+            pairs.append((smallest, goal))
+    for smallest, goal in pairs[:most]:
         between = f", {smallest['system']} against {smallest['against']}" if len(question.pairs) > 1 else ""
-        shown = "no difference"
+        difference = "no difference"
         if smallest["difference"] is not None:
-            shown = f"a difference of {smallest['difference']:.4f} or more"
+            difference = f"a difference of {smallest['difference']:.4f} or more"
         queries = smallest["queries"]
-        more = _describe_more(needed["queries"], queries, detect, count_unjudged(frames.scores))
-        yield f"{count_queries(queries)} can show {shown} in {smallest['measure']}{between} (power {POWER:g}); {more}."
+        advice = _advise_judging(goal["queries"], queries, detect, count_unjudged(frames.scores))
+        yield f"{count_queries(queries)} can show {difference} in {smallest['measure']}{between} (power {POWER:g}); {advice}."
 
 
-def _describe_more(needed: int | None, queries: int, detect: float, unjudged: int) -> str:
-    """Say how many more queries to judge, if a difference of `detect` needs `needed` of them and `queries` have values."""
-    if needed is None:
+def _advise_judging(queries_of_goal: int | None, queries: int, detect: float, unjudged: int) -> str:
+    """Say how many more queries to judge, if a difference of `detect` takes `queries_of_goal`, and `queries` have values."""
+    if queries_of_goal is None:
         return f"no number of queries suffices for {detect:g}"
-    more = needed - queries
-    if more <= 0:
+    missing = queries_of_goal - queries
+    if missing <= 0:
         return f"they suffice for a difference of {detect:g}"
-    text = f"for {detect:g} judge {count_of(more, 'more query', 'more queries')}"
-    return text if more <= unjudged else f"{text}, but only {unjudged:,} are left"
+    text = f"for {detect:g} judge {count_of(missing, 'more query', 'more queries')}"
+    if missing > unjudged:
+        text += f", but only {unjudged:,} are left"
+    return text

@@ -42,36 +42,43 @@ NOT_COMPARABLE_PAGES = f"{NOT_COMPARABLE}: pages of one ranking"
 
 
 def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
-    unjudged = [of.signature.get("unjudged") for of in scores.values()]  # None without labels
-    iterations, results = (
-        average_rows([row[np.isfinite(row)] for row in full[str(one)]]) for one in (NumIter, NumResults)
-    )
-    queries = [of.queries for of in scores.values()]
-    return pl.DataFrame(
-        {
-            "system": list(scores),
-            "queries": full[str(NumIter)].shape[1],
-            "absent_from_run": [len(of.only_judged) for of in queries],
-            "without_judgments": [len(of.only_searched) for of in queries],
-            "iterations": iterations,
-            "results": results,
-            "coverage": [
-                None if share is None or not some else 1 - share for share, some in zip(unjudged, results, strict=True)
-            ],
-        },
-        schema_overrides={"queries": pl.Int64, "coverage": pl.Float64},
-    )
+    queries = [of_system.queries for of_system in scores.values()]
+    iterations, results = (_average_known(full[str(measure)]) for measure in (NumIter, NumResults))
+    coverage: list[float | None] = []
+    for of_system, results_per_query in zip(scores.values(), results, strict=True):
+        unjudged = of_system.signature.get("unjudged")  # None without labels
+        if unjudged is None or not results_per_query:
+            coverage.append(None)
+        else:
+            coverage.append(1 - unjudged)
+    columns = {
+        "system": list(scores),
+        "queries": full[str(NumIter)].shape[1],
+        "absent_from_run": [len(of_system.only_judged) for of_system in queries],
+        "without_judgments": [len(of_system.only_searched) for of_system in queries],
+        "iterations": iterations,
+        "results": results,
+        "coverage": coverage,
+    }
+    return pl.DataFrame(columns, schema_overrides={"queries": pl.Int64, "coverage": pl.Float64})
+
+
+def _average_known(values: Matrix) -> list[float]:
+    """Return the mean of the values of each row; a missing value is NaN."""
+    return average_rows([row[np.isfinite(row)] for row in values])
 
 
 def tabulate_means(values: Mapping[str, Matrix], better: Mapping[str, str | None], names: list[str]) -> pl.DataFrame:
     """Return a frame with the columns of `Comparison.means`. Each mean is over the queries that have a value."""
-    rows = [
-        (measure, better[measure], system, *average_rows([known]), len(known))
-        for measure, of in values.items()
-        for system, known in zip(names, (row[np.isfinite(row)] for row in of), strict=True)
-    ]
+    rows = []
+    for measure, of_measure in values.items():
+        for system, row in zip(names, of_measure, strict=True):
+            values_of_system = row[np.isfinite(row)]
+            (mean,) = average_rows([values_of_system])
+            rows.append((measure, better[measure], system, mean, len(values_of_system)))
     types = {"measure": pl.String, "better": pl.String, "system": pl.String, "mean": pl.Float64, "queries": pl.Int64}
-    return pl.DataFrame(rows, schema=types, orient="row").with_columns(pl.col("mean").fill_nan(None))
+    means = pl.DataFrame(rows, schema=types, orient="row")
+    return means.with_columns(pl.col("mean").fill_nan(None))
 
 
 def add_intervals_of_means(
@@ -88,21 +95,28 @@ def add_intervals_of_means(
         means_of_systems.append(Values(row[np.isfinite(row)], *ranges[measure]))
     method = choose_method(len(mean.values) for mean in means_of_systems)
     ends = find_intervals_of_means(means_of_systems, settings, method)
-    low, high = ([None if end is None else end[k] for end in ends] for k in (0, 1))
-    added = (pl.Series("low", low, dtype=pl.Float64), pl.Series("high", high, dtype=pl.Float64))
-    return means.with_columns(added), name_methods(means_of_systems, method)
+    low, high = [], []
+    for end in ends:
+        low.append(None if end is None else end[0])
+        high.append(None if end is None else end[1])
+    columns = (pl.Series("low", low, dtype=pl.Float64), pl.Series("high", high, dtype=pl.Float64))
+    return means.with_columns(columns), name_methods(means_of_systems, method)
 
 
 def add_costs(pairs: pl.DataFrame, systems: pl.DataFrame) -> pl.DataFrame:
     """Add the columns `low_coverage`, `more_iterations` and `more_results` to the pairs."""
     names = systems.get_column("system")
-    unsure = (systems.get_column("coverage") < LOW_COVERAGE).fill_null(False)
-    iterations, results = (systems.get_column(name) for name in ("iterations", "results"))
+    is_low = (systems.get_column("coverage") < LOW_COVERAGE).fill_null(False)
     system, against = pl.col("system"), pl.col("against")
+
+    def subtract(column: str) -> pl.Expr:
+        spent = systems.get_column(column)
+        return system.replace_strict(names, spent) - against.replace_strict(names, spent)
+
     return pairs.with_columns(
-        low_coverage=system.replace_strict(names, unsure) | against.replace_strict(names, unsure),
-        more_iterations=system.replace_strict(names, iterations) - against.replace_strict(names, iterations),
-        more_results=system.replace_strict(names, results) - against.replace_strict(names, results),
+        low_coverage=system.replace_strict(names, is_low) | against.replace_strict(names, is_low),
+        more_iterations=subtract("iterations"),
+        more_results=subtract("results"),
     )
 
 
@@ -115,7 +129,8 @@ class Nothing(NamedTuple):
 
     def explains_lack(self, measure: str, values: Matrix) -> NDArray[np.bool_]:
         """Return for each system whether it has no value in any query, because it has no results or never searched."""
-        has_no_value: NDArray[np.bool_] = np.logical_not(np.isfinite(values).any(axis=1))
+        is_known = np.isfinite(values)
+        has_no_value: NDArray[np.bool_] = np.logical_not(is_known.any(axis=1))
         if measure in self.need_results:
             return has_no_value
         never_searched: NDArray[np.bool_] = np.logical_not(self.searched.any(axis=1))
@@ -126,8 +141,8 @@ class Nothing(NamedTuple):
 def mark_queries(query_ids: pl.Series, of_systems: Mapping[str, Sequence[pl.Series | None]]) -> NDArray[np.bool_]:
     """Return a matrix with a row per system and a column per query: true for the queries that the system lists."""
     marks = np.zeros((len(of_systems), len(query_ids)), bool)
-    for row, several in zip(marks, of_systems.values(), strict=True):
-        for ids in several:
+    for row, lists in zip(marks, of_systems.values(), strict=True):
+        for ids in lists:
             if ids is not None and len(ids):
                 row |= query_ids.is_in(ids.implode()).to_numpy()
     return marks
@@ -169,34 +184,57 @@ def compare_pairs(
     for k, number in enumerate(queries):
         by_queries.setdefault(number, []).append(k)
     tested = []
-    for same in by_queries.values():
-        for start in range(0, len(same), _ROWS):
-            at = same[start : start + _ROWS]
-            first, second = (np.stack([values[rows[k][0]][rows[k][1][side]][shared[k]] for k in at]) for side in (0, 1))
-            tested.append(_run_tests(first, second, settings, signs).with_columns(k=pl.Series(at)))
+    for rows_of_number in by_queries.values():
+        for start in range(0, len(rows_of_number), _ROWS):
+            block = rows_of_number[start : start + _ROWS]
+            first, second = (_stack_rows(values, rows, block, shared, side) for side in (0, 1))
+            tests = _run_tests(first, second, settings, signs)
+            tested.append(tests.with_columns(k=pl.Series(block)))
+    in_order = pl.concat(tested).sort("k").drop("k")
+
     tukey: list[float] = []
-    for of in values.values():
-        whole = of[:, np.isfinite(of).all(axis=0)]
-        exists = len(of) > 2 and whole.shape[1]
-        tukey += run_tukey_test(whole, pairs).tolist() if exists else [math.nan] * len(pairs)
-    named = {
+    for of_measure in values.values():
+        of_shared_queries = of_measure[:, np.isfinite(of_measure).all(axis=0)]
+        if len(of_measure) > 2 and of_shared_queries.shape[1]:
+            tukey += run_tukey_test(of_shared_queries, pairs).tolist()
+        else:
+            tukey += [math.nan] * len(pairs)
+    names = {
         "measure": [name for name, _ in rows],
         "better": pl.Series([better[name] for name, _ in rows], dtype=pl.String),
-        "system": [systems[system] for _, (system, _) in rows],
-        "against": [systems[against] for _, (_, against) in rows],
+        "system": [systems[pair[0]] for _, pair in rows],
+        "against": [systems[pair[1]] for _, pair in rows],
         "queries": queries,
     }
-    found = pl.DataFrame(named).hstack(pl.concat(tested).sort("k").drop("k"))
-    return found.with_columns(
-        p_tukey=pl.Series(tukey, dtype=pl.Float64), lacks_results=pl.Series(lacks_results, dtype=pl.Boolean)
+    return (
+        pl.DataFrame(names)
+        .hstack(in_order)
+        .with_columns(
+            p_tukey=pl.Series(tukey, dtype=pl.Float64), lacks_results=pl.Series(lacks_results, dtype=pl.Boolean)
+        )
     )
+
+
+def _stack_rows(
+    values: Mapping[str, Matrix],
+    rows: Sequence[tuple[str, tuple[int, int]]],
+    block: Sequence[int],
+    shared: Sequence[NDArray[np.bool_]],
+    side: int,
+) -> Matrix:
+    """Return the values of the system (`side` 0) or its opponent (1) in the rows of a block, a column per shared query."""
+    stacked = []
+    for k in block:
+        name, pair = rows[k]
+        stacked.append(values[name][pair[side]][shared[k]])
+    return np.stack(stacked)
 
 
 def match_pair(values: Matrix, pair: tuple[int, int]) -> Matrix:
     """Return the values of two systems in the queries in which both have a value."""
-    both = values[[*pair]]
-    known = np.isfinite(both).all(axis=0)
-    return both if known.all() else both[:, known]
+    values_of_pair = values[[*pair]]
+    has_both = np.isfinite(values_of_pair).all(axis=0)
+    return values_of_pair if has_both.all() else values_of_pair[:, has_both]
 
 
 def arrange_values(
@@ -205,8 +243,9 @@ def arrange_values(
     """Return a dict from measures to matrices with a row per system and a column per query. A missing value is NaN."""
     system_of = pl.DataFrame({"system": systems, "row": range(len(systems))}, schema_overrides={"system": pl.String})
     column_of = query_ids.to_frame("query_id").with_row_index("column")
-    located = values.join(system_of, on="system").join(column_of, on="query_id").drop_nulls("value")
-    by_measure = located.partition_by("measure", as_dict=True)
+    located = values.join(system_of, on="system").join(column_of, on="query_id")
+    by_measure = located.drop_nulls("value").partition_by("measure", as_dict=True)
+
     matrices: dict[str, Matrix] = {}
     for name in measures:
         matrices[name] = np.full((len(systems), len(query_ids)), np.nan)
@@ -224,7 +263,9 @@ def _run_tests(first: Matrix, second: Matrix, settings: Settings, signs: int) ->
         p_t = run_t_test(stacked)
         p_randomisation = run_randomisation_test(stacked, seed=settings.seed, resamples=signs, first=settings.resamples)
         effect = compute_effect_size(stacked)
-    difference, size = np.array(average_rows(stacked)), np.array(average_rows(np.abs(stacked)))
+
+    difference = np.array(average_rows(stacked))
+    size = np.array(average_rows(np.abs(stacked)))
     columns = {
         "mean": average_rows(first),
         "mean_against": average_rows(second),
@@ -270,8 +311,10 @@ def find_incomparable(
         is_paged = "page" in system.signature
         kind_of[name] = _Kind(system.lacks_iterations, by_iteration, bool(system.one_time), is_paged)
     pairs_of: dict[tuple[_Kind, _Kind], list[tuple[str, str]]] = {}  # few kinds, so each is judged once
-    for name, other in pairs:
-        pairs_of.setdefault((kind_of[name], kind_of[other]), []).append((name, other))
+    for system_and_against in pairs:
+        name, against = system_and_against
+        kinds = (kind_of[name], kind_of[against])
+        pairs_of.setdefault(kinds, []).append(system_and_against)
 
     verdicts: dict[tuple[str, ...], str] = {}
     for measure in measures:
@@ -305,7 +348,8 @@ def find_best(means: list[float], better: str | None) -> set[float]:
         return set()
     top = max(means) if better == "up" else min(means)
     best = {mean for mean in means if math.isclose(mean, top, rel_tol=1e-12, abs_tol=1e-12)}
-    return best if any(mean not in best for mean in means) else set()
+    is_ranked = any(mean not in best for mean in means)
+    return best if is_ranked else set()
 
 
 class ScoredRun(NamedTuple):
@@ -317,13 +361,11 @@ class ScoredRun(NamedTuple):
 
 def add_bounds_of_means(means: pl.DataFrame, runs: Mapping[str, ScoredRun]) -> pl.DataFrame:
     """Add the columns `least` and `most` to the means; null for a measure without bounds."""
-    averages = [
-        of.scores.per_query.drop_nulls(["value", "most"])
-        .group_by("measure")
-        .agg(pl.col("least", "most").mean())
-        .with_columns(system=pl.lit(name))
-        for name, of in runs.items()
-    ]
+    averages = []
+    for name, run in runs.items():
+        bounded = run.scores.per_query.drop_nulls(["value", "most"])
+        of_run = bounded.group_by("measure").agg(pl.col("least", "most").mean())
+        averages.append(of_run.with_columns(system=pl.lit(name)))
     return means.join(pl.concat(averages), on=["measure", "system"], how="left", maintain_order="left")
 
 
@@ -342,25 +384,30 @@ def add_bounds(
             rows.append((None, None))
         else:
             rows.append(_average_bounds(measure, system, against, is_sum=rules[measure] == "sum"))
+
     bounds = pl.DataFrame(rows, schema={"least": pl.Float64, "most": pl.Float64}, orient="row")
     difference, least, most = pl.col("difference"), pl.col("least"), pl.col("most")
     noise = RESIDUE * pl.max_horizontal(least.abs(), most.abs(), difference.abs())  # rounding errors have no sign
     is_ranked = ~pl.col("verdict").str.starts_with(NOT_COMPARABLE).fill_null(False)
-    can_turn = ((difference <= noise) & (most > noise)) | ((difference >= -noise) & (least < -noise))
-    return pairs.hstack(bounds).with_columns(can_turn=can_turn & is_ranked)
+    can_rise = (difference <= noise) & (most > noise)
+    can_fall = (difference >= -noise) & (least < -noise)
+    return pairs.hstack(bounds).with_columns(can_turn=(can_rise | can_fall) & is_ranked)
 
 
 def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_sum: bool) -> tuple[float, float]:
     """Return the smallest and the largest mean difference that labels of unjudged documents can produce."""
     values = (run.scores.per_query.filter(measure=measure) for run in (system, against))
-    first, second = (of.select("query_id", "value").drop_nulls() for of in values)
+    first, second = (of_run.select("query_id", "value").drop_nulls() for of_run in values)
     queries = first.join(second, on="query_id", suffix="_other")
-    documents = (
-        system.added[measure]
-        .join(against.added[measure], on=["query_id", "doc_id"], how="full", coalesce=True, suffix="_other")
-        .with_columns(pl.col("added", "added_other").fill_null(0.0))
+    documents = system.added[measure].join(
+        against.added[measure], on=["query_id", "doc_id"], how="full", coalesce=True, suffix="_other"
     )
-    of_queries = (_sum_differences if is_sum else _find_best_differences)(queries, documents)
+    documents = documents.with_columns(pl.col("added", "added_other").fill_null(0.0))
+
+    if is_sum:
+        of_queries = _sum_differences(queries, documents)
+    else:
+        of_queries = _find_best_differences(queries, documents)
     least, most = (math.fsum(of_queries.get_column(name)) / queries.height for name in ("least", "most"))
     return least, most
 
@@ -368,11 +415,11 @@ def _average_bounds(measure: str, system: ScoredRun, against: ScoredRun, *, is_s
 def _sum_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
     """Return the smallest and the largest possible difference of the systems on each query; the measure sums over documents."""
     difference = pl.col("added") - pl.col("added_other")
-    moved = documents.group_by("query_id").agg(
-        falls=difference.clip(upper_bound=0).sum(), rises=difference.clip(0).sum()
-    )
+    falls, rises = difference.clip(upper_bound=0).sum(), difference.clip(0).sum()
+    moves = documents.group_by("query_id").agg(falls=falls, rises=rises)
+    joined = queries.join(moves, on="query_id", how="left")
+    joined = joined.with_columns(pl.col("falls", "rises").fill_null(0.0))
     now = pl.col("value") - pl.col("value_other")
-    joined = queries.join(moved, on="query_id", how="left").with_columns(pl.col("falls", "rises").fill_null(0.0))
     return joined.select(least=now + pl.col("falls"), most=now + pl.col("rises"))
 
 
@@ -381,12 +428,9 @@ def _find_best_differences(queries: pl.DataFrame, documents: pl.DataFrame) -> pl
 
     Both differences occur when at most one unjudged document has the largest label, and the other unjudged ones have label 0.
     """
-    value, other = pl.col("value"), pl.col("value_other")
-    raised = pl.max_horizontal(value, "added") - pl.max_horizontal(other, "added_other")
-    one = documents.join(queries, on="query_id").select("query_id", difference=raised)
-    none = queries.select("query_id", difference=value - other)
-    return (
-        pl.concat([one, none])
-        .group_by("query_id")
-        .agg(least=pl.col("difference").min(), most=pl.col("difference").max())
-    )
+    value, value_other = pl.col("value"), pl.col("value_other")
+    raised = pl.max_horizontal(value, "added") - pl.max_horizontal(value_other, "added_other")
+    with_label = documents.join(queries, on="query_id").select("query_id", difference=raised)
+    without_label = queries.select("query_id", difference=value - value_other)
+    by_query = pl.concat([with_label, without_label]).group_by("query_id")
+    return by_query.agg(least=pl.col("difference").min(), most=pl.col("difference").max())

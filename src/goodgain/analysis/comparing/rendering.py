@@ -21,8 +21,8 @@ def format_end(end: float, places: int, *, holds_zero: bool) -> str:
     >>> format_end(0.00003, 4, holds_zero=False), format_end(0.00003, 4, holds_zero=True)
     ('+3e-05', '0.0000')
     """
-    shown = format_signed(end, places)
-    return shown if holds_zero or float(shown) else f"{end:+.0e}"
+    text = format_signed(end, places)
+    return text if holds_zero or float(text) else f"{end:+.0e}"
 
 
 #: Method in a signature -> its words.
@@ -48,8 +48,8 @@ def format_level(level: float) -> str:
     >>> format_level(0.95), format_level(1 - 0.05 / 3), format_level(1 - 0.05 / 4950)
     ('95 %', '98.3 %', '99.999 %')
     """
-    lacking = float(f"{100 * (1 - level):.2g}")
-    return f"{100 - lacking:.12g} %"
+    missing = float(f"{100 * (1 - level):.2g}")
+    return f"{100 - missing:.12g} %"
 
 
 def format_number(value: float | None, places: int) -> str:
@@ -63,10 +63,10 @@ def format_signed(value: float | None, places: int) -> str:
     """Write a number with its sign; zero has no sign."""
     if value is None:
         return ABSENT
-    shown = format_number(value, places)
-    if not value or not float(shown):
-        return shown.lstrip("-")
-    return shown if value < 0 else f"+{shown}"
+    text = format_number(value, places)
+    if not value or not float(text):
+        return text.lstrip("-")
+    return text if value < 0 else f"+{text}"
 
 
 def count_queries(queries: int) -> str:
@@ -89,13 +89,13 @@ def format_probability(value: float | None, places: int, *, doubtful: bool) -> s
     if value is None:
         return ABSENT
     least = 10.0**-places
-    shown = f"<{least:.{places}f}" if places > 0 and value < least else format_number(value, places)
-    return f"{shown} †" if doubtful else shown
+    text = f"<{least:.{places}f}" if places > 0 and value < least else format_number(value, places)
+    return f"{text} †" if doubtful else text
 
 
 def show(value: float | None, sign: str = "") -> str:
     """Write a number with at most four decimals, without trailing zeros. With `+` as `sign`, positive numbers have a sign."""
     if value is None:
         return ABSENT
-    shown = f"{value:{sign}.4f}".rstrip("0").rstrip(".")
-    return "0" if shown in ("-0", "+0") else shown
+    text = f"{value:{sign}.4f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "+0") else text

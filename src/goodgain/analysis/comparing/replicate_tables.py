@@ -29,6 +29,7 @@ from goodgain.measures.changed_scores import find_values
 from goodgain.measures.scores import Scores
 from goodgain.statistics.statistical_tests import (
     Matrix,
+    Vector,
     count_least_queries,
     find_spread,
     lacks_signs,
@@ -81,9 +82,8 @@ def tabulate_noise(
         noise = measure_noise(runs_of_baseline, np.isfinite(runs_of_system).sum(axis=0).astype(float))
         if noise is not None:
             differences = subtract_without_residue(*values[:, has_both])
-            share = compute_share_of_reruns(
-                differences, noise_of.get((system, measure)), noise_of.get((against, measure))
-            )
+            noises = noise_of.get((system, measure)), noise_of.get((against, measure))
+            share = compute_share_of_reruns(differences, *noises)
             rows.append((system, against, measure, noise.floor, noise.two_single_runs, share))
     return _make_frame(["system", "against", "measure", "floor", "two_single_runs", "share_of_reruns"], rows)
 
@@ -95,7 +95,8 @@ def tabulate_flips(runs: Runs, lines: Sequence[Requirement], pass_k: int | None)
         for line in lines:
             values = runs_of_system[str(line.measure)]
             if len(values) > 1 and line.bound is not None:
-                flips = count_flips(passes(values, line.sign, line.bound), np.isfinite(values), pass_k)
+                is_passed = passes(values, line.sign, line.bound)
+                flips = count_flips(is_passed, np.isfinite(values), pass_k)
                 rows.append((system, line.text, *flips))
     return _make_frame(["system", "requirement", *Flips._fields], rows)
 
@@ -113,50 +114,65 @@ def tabulate_detectable(
     number_of_tests = dict(with_test.group_by("measure").len().iter_rows())
     if question.correct_over == "measures":
         number_of_tests = dict.fromkeys(number_of_tests, with_test.height)
-    tested = question.select_tested(matrices)
+    matrices = question.select_queries_of_test(matrices)
     noise_of = _find_noise_of_runs(replicates)
     selected = with_test if detect is not None else pairs.filter(verdict="unclear")
 
     rows: list[tuple[Any, ...]] = []
-    for measure, system, against, observed in selected.select("measure", "system", "against", "difference").iter_rows():
-        values = match_pair(tested[measure], (systems.index(system), systems.index(against)))
+    names_and_difference = selected.select("measure", "system", "against", "difference")
+    for measure, system, against, observed in names_and_difference.iter_rows():
+        values = match_pair(matrices[measure], (systems.index(system), systems.index(against)))
         differences = subtract_without_residue(*values)
-        queries = len(differences)
         corrected = number_of_tests.get(measure, 1)
         multiplied = corrected if question.uses_holm else 1  # by how much the correction multiplies p
         if lacks_signs(question.settings, multiplied):  # a note says so
             continue
+
+        pair = (measure, system, against)
+        noises = [noise_of.get((name, measure), RunNoise()) for name in (system, against)]
+        goal = abs(observed) if detect is None else detect
         # the randomisation test decides, and needs more queries than the t-test
         least = count_least_queries(alpha, multiplied)
-        level = alpha / corrected
-        spread = float(find_spread(differences[None, :])[0]) if queries > 1 else 0.0
-        detectable = compute_detectable_difference(1.0, queries, alpha=level)
-        if detectable is None:
-            continue
-        if not spread:
-            difference = abs(observed) if detect is None else detect
-            if difference and queries < least:  # the test would decide as soon as it can
-                rows.append((measure, system, against, None, queries, None, None, corrected))
-                rows.append((measure, system, against, difference, least, 1.0, None, corrected))
-            continue
-
-        smallest, power = (spread * detectable, POWER) if queries >= least else (None, None)
-        rows.append((measure, system, against, smallest, queries, power, None, corrected))
-
-        difference = abs(observed) if detect is None else detect
-        needed = compute_queries_needed(difference, spread, alpha=level)
-        power = None
-        if needed is not None:
-            needed = max(needed, least)
-            power = compute_power(difference, spread, needed, alpha=level)
-        runs = None
-        noise, noise_of_other = (noise_of.get((name, measure), RunNoise()) for name in (system, against))
-        if noise.within is not None and noise_of_other.within is not None and difference and queries >= least:
-            variances = (noise.within, noise_of_other.within)
-            numbers = (noise.runs, noise_of_other.runs)
-            runs = compute_replicates_needed(difference, differences, variances, numbers, alpha=level)
-        rows.append((measure, system, against, difference, needed, power, runs, corrected))
+        for numbers in _find_detectable(differences, goal, least, noises, level=alpha / corrected):
+            rows.append((*pair, *numbers, corrected))
     return _make_frame(["measure", "system", "against", "difference", "queries", "power", "replicates", "pairs"], rows)
+
+
+def _find_detectable(
+    differences: Vector, goal: float, least: int, noises: Sequence[RunNoise], *, level: float
+) -> list[tuple[float | None, int | None, float | None, int | None]]:
+    """Return two rows of difference, queries, power and replicates: for the smallest difference, and for the difference `goal`.
+
+    `least` is the number of queries from which a test can be significant. Return no rows if no test is possible.
+    """
+    queries = len(differences)
+    spread = 0.0
+    if queries > 1:
+        spread = float(find_spread(differences[None, :])[0])
+    detectable = compute_detectable_difference(1.0, queries, alpha=level)
+    if detectable is None:
+        return []
+    if not spread:
+        if goal and queries < least:  # the test would decide as soon as it can
+            return [(None, queries, None, None), (goal, least, 1.0, None)]
+        return []
+
+    smallest: tuple[float | None, int | None, float | None, int | None] = (None, queries, None, None)
+    if queries >= least:
+        smallest = (spread * detectable, queries, POWER, None)
+
+    queries_of_goal = compute_queries_needed(goal, spread, alpha=level)
+    power = None
+    if queries_of_goal is not None:
+        queries_of_goal = max(queries_of_goal, least)
+        power = compute_power(goal, spread, queries_of_goal, alpha=level)
+    replicates = None
+    system, against = noises
+    if system.within is not None and against.within is not None and goal and queries >= least:
+        variances = (system.within, against.within)
+        numbers = (system.runs, against.runs)
+        replicates = compute_replicates_needed(goal, differences, variances, numbers, alpha=level)
+    return [smallest, (goal, queries_of_goal, power, replicates)]
 
 
 def _find_noise_of_runs(replicates: pl.DataFrame) -> dict[tuple[str, str], RunNoise]:
@@ -168,8 +184,9 @@ def _find_noise_of_runs(replicates: pl.DataFrame) -> dict[tuple[str, str], RunNo
 def _make_frame(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pl.DataFrame:
     types: dict[str, Any] = {}
     for name in columns:
+        types[name] = pl.Float64
         if name in _TEXTS:
             types[name] = pl.String
-        else:
-            types[name] = pl.Int64 if name in _COUNTS else pl.Float64
+        elif name in _COUNTS:
+            types[name] = pl.Int64
     return pl.DataFrame(rows, schema=types, orient="row")

@@ -76,8 +76,11 @@ def parse_requirement(
     if isinstance(text, Requirement):
         return text
     line = _Line(text)
-    name, sign = line.take(r"[^<>\s][^<>]*", "a measure").strip(), line.take("[<>]=?", "<=, >=, <, >")
-    bound, factor, offset, noise = None, 1.0, 0.0, 0
+    name = line.take(r"[^<>\s][^<>]*", "a measure").strip()
+    sign = line.take("[<>]=?", "<=, >=, <, >")
+
+    bound = None
+    factor, offset, noise = 1.0, 0.0, 0
     if not line.take(r"baseline\b"):
         signed = line.take("[-+]")
         bound = line.take_number("a number" if signed else "a number or baseline", signed)
@@ -87,6 +90,7 @@ def parse_requirement(
         noise = int(f"{shift}1")
     elif shift:
         offset = line.take_number("a number or noise", shift)
+
     significant = bool(line.take(r"significant\b"))
     line.take("$", "the end" if significant else "'significant' or the end")
     if name == RATIO_OF_SUMS:
@@ -95,7 +99,9 @@ def parse_requirement(
         raise InputError(
             f"{text!r} needs {spell('outcomes')} with a column {name}. goodgain convert --outcomes writes it."
         )
-    measure = name if name in (SEARCHED, *outcomes) else parse_measure(name, rel=rel)
+    measure: ir_measures.Measure | str = name
+    if name not in (SEARCHED, *outcomes):
+        measure = parse_measure(name, rel=rel)
     return Requirement(text, measure, sign, bound, factor, offset, significant, noise)
 
 
@@ -116,39 +122,47 @@ class _Line:
 
     def take(self, pattern: str, expected: str = "") -> str:
         """Consume and return a match of the pattern. Without a match, raise `InputError` if `expected` is given, else return ""."""
-        found = re.match(pattern, self._rest, re.ASCII)
-        if found is None and expected:
+        match = re.match(pattern, self._rest, re.ASCII)
+        if match is None and expected:
             at = len(self._text) - len(self._rest) + 1
             there = repr(_TOKEN.findall(self._rest)[0]) if self._rest else "the end"
             raise InputError(
                 f"{self._text!r} is not a requirement: at character {at}, expected {expected}, found {there}. "
                 "Write a line such as 'SRR@3<=0.3' or 'SRE@3>=baseline-0.05 significant'."
             )
-        taken = found[0] if found else ""
-        self._rest = self._rest[len(taken) :].lstrip()
-        return taken
+        text = match[0] if match else ""
+        self._rest = self._rest[len(text) :].lstrip()
+        return text
 
     def take_number(self, expected: str, sign: str = "") -> float:
         token = _TOKEN.match(self._rest)
-        is_finite = token is not None and re.match(_NUMBER, token[0]) and math.isfinite(float(token[0]))
-        return float(sign + self.take(_NUMBER if is_finite else "(?!)", expected))
+        is_number = token is not None and re.match(_NUMBER, token[0])
+        is_finite = token is not None and is_number and math.isfinite(float(token[0]))
+        pattern = _NUMBER if is_finite else "(?!)"
+        return float(sign + self.take(pattern, expected))
 
 
 def is_equal(values: Matrix | float, bound: float) -> NDArray[np.bool_]:
     """Return which values equal a bound, up to rounding."""
-    found: NDArray[np.bool_] = np.abs(values - bound) <= RESIDUE * max(1.0, abs(bound))
-    return found
+    distance = np.abs(values - bound)
+    is_near: NDArray[np.bool_] = distance <= RESIDUE * max(1.0, abs(bound))
+    return is_near
 
 
 def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]:
     """Return which values satisfy the bound. A value that equals the bound up to rounding counts as equal. NaN does not pass."""
+    allows_equal = sign in ("<=", ">=")
     with np.errstate(invalid="ignore"):
-        found: NDArray[np.bool_] = np.where(
-            is_equal(values, bound), sign in ("<=", ">="), _OPERATORS[sign](values, bound)
-        )
-    return found
+        is_beyond = _OPERATORS[sign](values, bound)
+        passed: NDArray[np.bool_] = np.where(is_equal(values, bound), allows_equal, is_beyond)
+    return passed
 
 
 def forbids_improvement(line: Requirement) -> bool:
-    better = find_direction_of_outcome(line.measure) if isinstance(line.measure, str) else find_direction(line.measure)
-    return line.bound is None and better is not None and (better == "up") == line.sign.startswith("<")
+    if isinstance(line.measure, str):
+        better = find_direction_of_outcome(line.measure)
+    else:
+        better = find_direction(line.measure)
+    if line.bound is not None or better is None:
+        return False
+    return (better == "up") == line.sign.startswith("<")

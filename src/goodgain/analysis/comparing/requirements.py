@@ -93,7 +93,8 @@ class Outcome:
         return self.not_searched > self.queries
 
     def __str__(self) -> str:
-        return f"{'holds' if self.holds else 'failed'}: {self.requirement.text}: {self.system} {self.describe()}"
+        result = "holds" if self.holds else "failed"
+        return f"{result}: {self.requirement.text}: {self.system} {self.describe()}"
 
     def describe(self) -> str:
         """Return the value, its distance from the bound, the test, and the queries left out, as text."""
@@ -104,7 +105,8 @@ class Outcome:
         text = f"has {self.value:.4f}, {self._describe_distance(self.value, self.bound)}; {self._describe_test()}"
         if self.left_out:
             text += f"; {self._describe_left_out()}"
-        if not self.holds and self.bound != self.baseline and self.verdict in ("better", "unclear", "equal"):
+        is_compared_with_bound = self.bound != self.baseline and self.verdict in ("better", "unclear", "equal")
+        if not self.holds and is_compared_with_bound:
             text += (
                 f"; the table says {self.verdict}, because it compares with the baseline, and the line with its bound"
             )
@@ -119,7 +121,8 @@ class Outcome:
             name = f"the bound {bound:.4f} (baseline {self.baseline:.4f})"
         if is_equal(value, bound):
             return f"equal to {name}"
-        return f"{abs(value - bound):.4g} {'above' if value > bound else 'below'} {name}"
+        side = "above" if value > bound else "below"
+        return f"{abs(value - bound):.4g} {side} {name}"
 
     def _describe_test(self) -> str:
         if self.requirement.is_tested_by_noise:
@@ -131,20 +134,21 @@ class Outcome:
         basis = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
         if self.low_coverage:
             basis += ", low coverage"
-        return f"{'significant' if self.significant else 'not significant'} ({basis})"
+        significance = "significant" if self.significant else "not significant"
+        return f"{significance} ({basis})"
 
     def _describe_left_out(self) -> str:
-        why = describe_lack(self.requirement.measure)
-        if why == NO_VALUE and self.not_searched:
-            why = NO_SEARCH
+        reason = describe_lack(self.requirement.measure)
+        if reason == NO_VALUE and self.not_searched:
+            reason = NO_SEARCH
             if self.not_searched < self.left_out:
-                why += f" ({self.not_searched:,} of these), or has no value"
-        text = f"{self.left_out:,} of {count_queries(self.queries + self.left_out)} left out because {why}"
+                reason += f" ({self.not_searched:,} of these), or has no value"
+        text = f"{self.left_out:,} of {count_queries(self.queries + self.left_out)} left out because {reason}"
         if self.leaves_out_most:
             text += ": more than half, so the line fails"
         if self.evaluated is not None:
-            these = "these" if self.counted_as_0 == self.left_out else f"{self.counted_as_0:,} of these"
-            text += f"; with 0 for {these} the mean is {self.evaluated:.4f}, as evaluate prints it"
+            queries = "these" if self.counted_as_0 == self.left_out else f"{self.counted_as_0:,} of these"
+            text += f"; with 0 for {queries} the mean is {self.evaluated:.4f}, as evaluate prints it"
         return text
 
 
@@ -220,7 +224,7 @@ def _check_comparison(
 def _count_tests(line: Requirement, lines: Sequence[Requirement], comparison: Comparison, family: str | None) -> int:
     """Return how many p-values Holm's method corrects together with that of a line."""
     systems = max(1, comparison.systems.height - 1)  # all but the baseline
-    tested = [other for other in lines if other.significant or other.is_tested_by_noise]
+    tested = [each for each in lines if each.significant or each.is_tested_by_noise]
     if family and line in tested:
         return systems * len(tested)
     return systems if line.bound is None else 1
@@ -240,6 +244,7 @@ def _refuse_lines(comparison: Comparison, tests_of: Mapping[Requirement, int], s
             raise InputError(
                 f"{line.text!r}: {line.measure} is {pair['verdict']} {between}. See the notes, or leave out the requirement."
             )
+
     for line, tests in tests_of.items():
         if not line.significant or line.bound is not None:
             continue
@@ -262,7 +267,7 @@ def _decide(outcomes: Sequence[Outcome], alpha: float, family: str | None) -> li
     for positions in _group_tests(outcomes, family):
         p_values = np.array([outcomes[k].p for k in positions], dtype=np.float64)
         for k, p in zip(positions, correct_by_holm(p_values), strict=True):
-            corrected[k] = replace(outcomes[k], p=None if math.isnan(p) else float(p))
+            corrected[k] = replace(outcomes[k], p=_drop_nan(float(p)))
     return [_decide_outcome(outcome, alpha, family) for outcome in corrected]
 
 
@@ -296,11 +301,13 @@ def _check_scores(system: str, scores: Scores, line: Requirement, settings: Sett
     """Check a requirement on the scores of one system. The requirement has a number as its bound."""
     shares = {system: scores.coverage.item(0, "coverage")}
     if line.measure == SEARCHED:
-        searched = _LineCheck(line, tabulate_searched({system: scores}), shares, {system: scores})
-        (outcome,) = searched.check_systems(settings)
+        with_search = tabulate_searched({system: scores})
+        (outcome,) = _LineCheck(line, with_search, shares, {system: scores}).check_systems(settings)
         return outcome
 
-    measures = [] if isinstance(line.measure, str) or str(line.measure) not in scores.means else [line.measure]
+    measures = []
+    if not isinstance(line.measure, str) and str(line.measure) in scores.means:
+        measures = [line.measure]
     with_results = leave_out_empty(scores, measures)
     values = with_results.per_query.with_columns(system=pl.lit(system))
     (outcome,) = _LineCheck(line, values, shares, {system: scores}).check_systems(settings)
@@ -342,51 +349,54 @@ class _LineCheck:
         matrix = arrange_values(values, [name], systems, query_ids)[name]  # a row per system, a column per query
         lacks_search = ~mark_searched(query_ids, {system: self.scores[system] for system in systems})
 
-        other = self.baseline if line.bound is None else None
+        opponent = self.baseline if line.bound is None else None
         for system in systems:
             if system == self.baseline:
                 continue
-            rows = [systems.index(system), systems.index(other or system)]
-            outcome = self._check_system(system, other, matrix[rows], settings)
+            rows = [systems.index(system), systems.index(opponent or system)]
+            outcome = self._check_system(system, opponent, matrix[rows], settings)
             yield replace(outcome, not_searched=self._count_not_searched(matrix[rows], lacks_search[rows]))
 
-    def _check_system(self, system: str, other: str | None, matrix: Matrix, settings: Settings) -> Outcome:
-        """Check a system against a number or, if `other` is not None, against another system.
+    def _check_system(self, system: str, opponent: str | None, matrix: Matrix, settings: Settings) -> Outcome:
+        """Check a system against a number or, if `opponent` is not None, against another system.
 
-        `matrix` has a column per query and two rows: the system, and the other system (or the system once more).
+        `matrix` has a column per query and two rows: the system, and the opponent (or the system once more).
         """
         line = self.line
-        tested, others = match_pair(matrix, (0, 1))
-        queries = len(tested)
-        (mean,) = average_rows([tested])
-        mean_of_other = None if other is None else average_rows([others])[0]
-        has_noise = line.noise != 0 and other is not None and queries > 0
-        floor = self._find_floor(system, other) if has_noise else 0.0
+        values, values_of_opponent = match_pair(matrix, (0, 1))
+        queries = len(values)
+        (mean,) = average_rows([values])
+        has_noise = line.noise != 0 and opponent is not None and queries > 0
+        floor = self._find_floor(system, opponent) if has_noise else 0.0
 
-        if mean_of_other is None:
+        if opponent is None:
+            mean_of_opponent = None
             bound = float(line.bound or 0)
             bounds = np.full(queries, bound)  # of each query
         else:
-            bound = mean_of_other * line.factor + line.offset
-            bounds = others * line.factor + line.offset
-        if has_noise and mean_of_other is not None and line.is_tested_by_noise:
-            is_tie = is_equal(mean, mean_of_other)
-            loss = 0.0 if is_tie else (mean_of_other - mean) * -line.noise
+            (mean_of_opponent,) = average_rows([values_of_opponent])
+            bound = mean_of_opponent * line.factor + line.offset
+            bounds = values_of_opponent * line.factor + line.offset
+        if has_noise and mean_of_opponent is not None and line.is_tested_by_noise:
+            loss = 0.0
+            if not is_equal(mean, mean_of_opponent):
+                loss = (mean_of_opponent - mean) * -line.noise
             p = compute_noise_p(loss, floor)
         else:
-            differences = subtract_without_residue(tested[None, :], (bounds + line.noise * floor)[None, :])
-            p = _run_test(differences, settings, is_number=other is None)
+            bounds_with_noise = bounds + line.noise * floor
+            differences = subtract_without_residue(values[None, :], bounds_with_noise[None, :])
+            p = _run_test(differences, settings, is_number=opponent is None)
 
-        compared = {system, other or system}
+        compared = {system, opponent or system}
         has_value = queries > 0 and compared.isdisjoint(self._find_systems_without_results())
         return Outcome(
             requirement=line,
             system=system,
             value=mean if has_value else None,
-            baseline=mean_of_other,
+            baseline=mean_of_opponent,
             bound=bound + line.noise * floor if has_value else None,
             holds=False,
-            p=None if math.isnan(p) else p,
+            p=_drop_nan(p),
             significant=False,
             low_coverage=not compared.isdisjoint(self._find_systems_with_low_coverage()),
             queries=queries,
@@ -413,13 +423,18 @@ class _LineCheck:
     def _find_floor(self, system: str, baseline: str | None) -> float:
         rows = pl.DataFrame()
         if self.noise is not None:
-            rows = self.noise.filter(measure=str(self.line.measure), system=system, against=baseline)
+            name = str(self.line.measure)
+            rows = self.noise.filter(measure=name, system=system, against=baseline)
         if rows.is_empty():
             raise InputError(
                 f"{self.line.text!r} needs the noise of {baseline}: at least {LEAST_QUERIES} queries with two or more runs. "
                 f"Give the runs together: {baseline}=a.run,b.run"
             )
         return float(rows.item(0, "floor"))
+
+
+def _drop_nan(p: float) -> float | None:
+    return None if math.isnan(p) else p
 
 
 def _run_test(differences: Matrix, settings: Settings, *, is_number: bool) -> float:

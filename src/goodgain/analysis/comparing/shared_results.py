@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class SharedResults(NamedTuple):
     searches: pl.DataFrame
 
 
-class _Found(NamedTuple):
+class _Results(NamedTuple):
     """The results of one run. `query` is the number of a query among the sorted queries."""
 
     results: pl.DataFrame  # query, iteration (1..N), doc_id
@@ -60,78 +61,91 @@ def find_shared(
 
     `left_out` has the queries whose results do not count, for each run of a system. `order` joins iterations to one ranking.
     """
-    found_of: dict[str, list[_Found]] = {}
+    results_of: dict[str, list[_Results]] = {}
     for system, runs in runs_of.items():
-        without = left_out.get(system, [None] * len(runs))
-        found_of[system] = [_find(run, query_ids, ids, order) for run, ids in zip(runs, without, strict=True)]
+        left_out_of_runs = left_out.get(system, [None] * len(runs))
+        results_of[system] = []
+        for run, queries_without in zip(runs, left_out_of_runs, strict=True):
+            results_of[system].append(_read_results(run, query_ids, queries_without, order))
 
     tables = []
     for system, against in pairs:
-        of_runs = [_compare(found, other) for found in found_of[system] for other in found_of[against]]
+        pairs_of_runs = product(results_of[system], results_of[against])
+        of_pair = _average_pairs_of_runs([_compare(first, second) for first, second in pairs_of_runs])
         names = pl.lit(system).alias("system"), pl.lit(against).alias("against")
-        tables.append(_average_pairs_of_runs(of_runs).select(*names, pl.all()))
+        tables.append(of_pair.select(*names, pl.all()))
     per_query = pl.concat(tables)
-    numbered = query_ids.alias("query_id").to_frame().with_columns(query=pl.int_range(pl.len(), dtype=pl.Int64))
-    named = per_query.join(numbered, on="query", how="left", maintain_order="left")
+    numbers = query_ids.alias("query_id").to_frame()
+    numbers = numbers.with_columns(query=pl.int_range(pl.len(), dtype=pl.Int64))
+    by_query_id = per_query.join(numbers, on="query", how="left", maintain_order="left")
+    key = ("system", "against", "query_id")
 
-    searches = {
-        system: _average_runs([_count_searches(found) for found in founds]) for system, founds in found_of.items()
-    }
+    searches = {}
+    for system, results_of_runs in results_of.items():
+        searches[system] = _average_runs([_count_searches(results) for results in results_of_runs])
     return SharedResults(
         _summarise(per_query, pairs),
-        named.select("system", "against", "query_id", pl.exclude("system", "against", "query_id", "query")),
+        by_query_id.select(*key, pl.exclude(*key, "query")),
         stack_systems(searches),
     )
 
 
-def _find(run: Run | RunFile, query_ids: pl.Series, left_out: pl.Series | None, order: str) -> _Found:
+def _read_results(run: Run | RunFile, query_ids: pl.Series, left_out: pl.Series | None, order: str) -> _Results:
     with without_notices():  # scoring has given them
         whole = read_whole(run)
         ranking = whole.flatten(order)
-    judgments = Judgments(
-        query_ids, pl.DataFrame(schema={"query": pl.UInt32, "doc_id": pl.String, "relevance": pl.Float64})
-    )
-    placed = tabulate_ranking(ranking.select("query_id", "doc_id", "score"), judgments, unjudged=True).rows
+    no_labels = pl.DataFrame(schema={"query": pl.UInt32, "doc_id": pl.String, "relevance": pl.Float64})
+    ranking = ranking.select("query_id", "doc_id", "score")
+    placed = tabulate_ranking(ranking, Judgments(query_ids, no_labels), unjudged=True).rows
 
     numbers = pl.Series("query", find_places(whole.rows.get_column("query_id"), query_ids))
-    rows = whole.rows.select(numbers, "iteration", "doc_id").filter(pl.col("query") >= 0)
+    rows = whole.rows.select(numbers, "iteration", "doc_id")
+    rows = rows.filter(pl.col("query") >= 0)
     if left_out is not None:
-        is_kept = ~pl.col("query").is_in(find_places(left_out, query_ids).tolist())
-        placed, rows = placed.filter(is_kept), rows.filter(is_kept)
-    rows = rows.with_columns(pl.col("iteration").rank("dense").over("query").cast(pl.Int64))
+        is_counted = ~pl.col("query").is_in(find_places(left_out, query_ids).tolist())
+        placed, rows = placed.filter(is_counted), rows.filter(is_counted)
+    iteration = pl.col("iteration").rank("dense").over("query")
+    rows = rows.with_columns(iteration.cast(pl.Int64))
+
     results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
-    return _Found(
-        results,
-        rows.select("query", "iteration").unique(),
-        results.select("query", "doc_id").unique(),
-        placed.select("query", "doc_id", "k"),
+    return _Results(
+        results=results,
+        searches=rows.select("query", "iteration").unique(),
+        documents=results.select("query", "doc_id").unique(),
+        ranking=placed.select("query", "doc_id", "k"),
     )
 
 
-def _compare(found: _Found, other: _Found) -> pl.DataFrame:
+def _compare(first: _Results, second: _Results) -> pl.DataFrame:
     """Return a row per query in which both runs have results."""
-    sizes = _count(found.documents, "documents").join(_count(other.documents, "documents_against"), on="query")
-    both = found.documents.join(other.documents, on=["query", "doc_id"])
-    counts = sizes.join(_count(both, "both"), on="query", how="left")
-    for name, searched, others in (
-        ("searches_apart", found, other),
-        ("searches_apart_against", other, found),
+    documents = _count(first.documents, "documents")
+    counts = documents.join(_count(second.documents, "documents_against"), on="query")
+    shared = first.documents.join(second.documents, on=["query", "doc_id"])
+    counts = counts.join(_count(shared, "both"), on="query", how="left")
+    for name, apart in (
+        ("searches_apart", _find_searches_apart(first, second)),
+        ("searches_apart_against", _find_searches_apart(second, first)),
     ):
-        met = searched.results.join(others.documents, on=["query", "doc_id"], how="semi")
-        key = ["query", "iteration"]
-        apart = searched.results.select(key).unique().join(met.select(key).unique(), on=key, how="anti")
         counts = counts.join(_count(apart, name), on="query", how="left")
     counts = counts.with_columns(pl.col(*_SUMS).fill_null(0)).sort("query")
 
     union = pl.col("documents") + pl.col("documents_against") - pl.col("both")
-    overlaps = compute_rank_biased_overlap(found.ranking, other.ranking)
-    return counts.with_columns(jaccard=pl.col("both") / union).join(
-        overlaps, on="query", how="left", maintain_order="left"
-    )
+    counts = counts.with_columns(jaccard=pl.col("both") / union)
+    overlaps = compute_rank_biased_overlap(first.ranking, second.ranking)
+    return counts.join(overlaps, on="query", how="left", maintain_order="left")
+
+
+def _find_searches_apart(run: _Results, against: _Results) -> pl.DataFrame:
+    """Return the query and iteration of each search that found no document of the run `against`."""
+    key = ["query", "iteration"]
+    shared = run.results.join(against.documents, on=["query", "doc_id"], how="semi")
+    searches = run.results.select(key).unique()
+    return searches.join(shared.select(key).unique(), on=key, how="anti")
 
 
 def _count(rows: pl.DataFrame, name: str) -> pl.DataFrame:
-    return rows.group_by("query").agg(pl.len().cast(pl.Int64).alias(name))
+    number = pl.len().cast(pl.Int64).alias(name)
+    return rows.group_by("query").agg(number)
 
 
 def compute_rank_biased_overlap(first: pl.DataFrame, second: pl.DataFrame, p: float = PERSISTENCE) -> pl.DataFrame:
@@ -153,72 +167,86 @@ def compute_rank_biased_overlap(first: pl.DataFrame, second: pl.DataFrame, p: fl
     0.828
     """
     lengths = _count(first, "n").join(_count(second, "m"), on="query").sort("query")
-    lengths = lengths.select("query", s=pl.min_horizontal("n", "m"), l=pl.max_horizontal("n", "m"))
+    shorter, longer = pl.min_horizontal("n", "m"), pl.max_horizontal("n", "m")
+    lengths = lengths.select("query", s=shorter, l=longer)
     # A document of both counts in X_d from its worse rank on.
-    shared = first.join(second, on=["query", "doc_id"]).select("query", d=pl.max_horizontal("k", "k_right"))
+    shared = first.join(second, on=["query", "doc_id"])
+    shared = shared.select("query", d=pl.max_horizontal("k", "k_right"))
     shared = shared.join(lengths.with_row_index("row"), on="query")
 
     s, length = (lengths.get_column(name).to_numpy() for name in ("s", "l"))
-    row, worse = shared.get_column("row").to_numpy(), shared.get_column("d").to_numpy()
+    row = shared.get_column("row").to_numpy()
+    worse = shared.get_column("d").to_numpy()
+    is_in_shorter = worse <= s[row]
     x_l = np.bincount(row, minlength=len(s)).astype(float)
-    x_s = np.bincount(row[worse <= s[row]], minlength=len(s)).astype(float)
+    x_s = np.bincount(row[is_in_shorter], minlength=len(s)).astype(float)
 
     depths = np.arange(1, length.max(initial=0) + 1)
     weights = np.concatenate([[0.0], np.cumsum(p**depths / depths)])  # weights[n] = sum of p^d / d for d = 1..n
-    agreements = np.bincount(row, weights[length[row]] - weights[worse - 1], minlength=len(s))
+    weights_of_documents = weights[length[row]] - weights[worse - 1]
+    agreements = np.bincount(row, weights_of_documents, minlength=len(s))
     powers = (p ** (s + 1) - p ** (length + 1)) / (1 - p)  # sum of p^d for d = s+1..l
     extrapolated = x_s / s * (powers - s * (weights[length] - weights[s]))
-    rest = ((x_l - x_s) / length + x_s / s) * p**length
-    overlap = (1 - p) / p * (agreements + extrapolated) + rest
-    return lengths.select("query", rbo=pl.Series(overlap.clip(0, 1), dtype=pl.Float64))
+    after_end = ((x_l - x_s) / length + x_s / s) * p**length
+    overlap = (1 - p) / p * (agreements + extrapolated) + after_end
+    rbo = pl.Series(overlap.clip(0, 1), dtype=pl.Float64)
+    return lengths.select("query", rbo=rbo)
 
 
 def _average_pairs_of_runs(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     if len(tables) == 1:
         return tables[0].with_columns(pl.col(*_SUMS).cast(pl.Float64))
-    return pl.concat(tables).group_by("query").agg(pl.all().mean()).sort("query")
+    by_query = pl.concat(tables).group_by("query")
+    return by_query.agg(pl.all().mean()).sort("query")
 
 
 def _summarise(per_query: pl.DataFrame, pairs: Sequence[tuple[str, str]]) -> pl.DataFrame:
     """Return a row per pair, in the given order; also for pairs without a query in which both have results."""
+    is_apart = pl.col("both") == 0
     by_pair = per_query.group_by("system", "against").agg(
         pl.len().cast(pl.Int64).alias("queries"),
         pl.col(*_SUMS[:3]).sum(),
         pl.col("jaccard", "rbo").mean(),
-        (pl.col("both") == 0).sum().cast(pl.Int64).alias("queries_apart"),
+        is_apart.sum().cast(pl.Int64).alias("queries_apart"),
         pl.col(*_SUMS[3:]).sum(),
     )
-    named = pl.DataFrame(pairs, schema={"system": pl.String, "against": pl.String}, orient="row")
-    joined = named.join(by_pair, on=["system", "against"], how="left", maintain_order="left")
+    in_order = pl.DataFrame(pairs, schema={"system": pl.String, "against": pl.String}, orient="row")
+    joined = in_order.join(by_pair, on=["system", "against"], how="left", maintain_order="left")
     return joined.with_columns(pl.col("queries", "queries_apart", *_SUMS).fill_null(0))
 
 
-def _count_searches(found: _Found) -> pl.DataFrame:
+def _count_searches(run: _Results) -> pl.DataFrame:
     """Return a row per iteration: searches, results, new, compared, apart."""
-    results = found.results.sort("query", "iteration")
-    new = results.filter(pl.struct("query", "doc_id").is_first_distinct())
-    of_first = found.results.filter(iteration=1).select("query", "doc_id")
-    later = results.filter(pl.col("iteration") > 1).join(of_first.select("query").unique(), on="query", how="semi")
     key = ["query", "iteration"]
+    results = run.results.sort("query", "iteration")
+    new = results.filter(pl.struct("query", "doc_id").is_first_distinct())
+
+    # later searches are compared with the first search of the query
+    of_first = run.results.filter(iteration=1).select("query", "doc_id")
+    later = results.filter(pl.col("iteration") > 1)
+    later = later.join(of_first.select("query").unique(), on="query", how="semi")
     compared = later.select(key).unique()
-    met = later.join(of_first, on=["query", "doc_id"], how="semi").select(key).unique()
+    shared = later.join(of_first, on=["query", "doc_id"], how="semi").select(key).unique()
     parts = {
         "results": results,
         "new": new,
         "compared": compared,
-        "apart": compared.join(met, on=key, how="anti"),
+        "apart": compared.join(shared, on=key, how="anti"),
     }
-    counts = _count_iterations(found.searches, "searches")
+
+    counts = _count_iterations(run.searches, "searches")
     for name, rows in parts.items():
         counts = counts.join(_count_iterations(rows, name), on="iteration", how="left")
     return counts.fill_null(0).sort("iteration")
 
 
 def _count_iterations(rows: pl.DataFrame, name: str) -> pl.DataFrame:
-    return rows.group_by("iteration").agg(pl.len().cast(pl.Float64).alias(name))
+    number = pl.len().cast(pl.Float64).alias(name)
+    return rows.group_by("iteration").agg(number)
 
 
 def _average_runs(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Return the means over runs. A run that has no such iteration counts as 0."""
-    summed = pl.concat(tables).group_by("iteration").agg(pl.all().sum()).sort("iteration")
-    return summed.with_columns(pl.exclude("iteration") / len(tables))
+    by_iteration = pl.concat(tables).group_by("iteration")
+    sums = by_iteration.agg(pl.all().sum()).sort("iteration")
+    return sums.with_columns(pl.exclude("iteration") / len(tables))

@@ -20,7 +20,9 @@ def build_shared_tables(frames: ComparisonFrames, places: int, *, brief: bool) -
     """Return the tables of pairs and of searches; none with labels."""
     if frames.shared is None:
         return []
-    return [_build_pairs(frames.shared.pairs, places), _build_searches(frames.shared.searches, brief=brief)]
+    pairs = _build_pairs(frames.shared.pairs, places)
+    searches = _build_searches(frames.shared.searches, brief=brief)
+    return [pairs, searches]
 
 
 def _build_pairs(pairs: pl.DataFrame, places: int) -> Table:
@@ -29,26 +31,30 @@ def _build_pairs(pairs: pl.DataFrame, places: int) -> Table:
         alone = row["documents"] - row["both"], row["documents_against"] - row["both"]
         counts = [write_count(number) for number in (row["both"], *alone)]
         overlaps = [format_number(row[name], places) for name in ("jaccard", "rbo")]
-        rows.append([row["system"], row["against"], str(row["queries"]), *counts, *overlaps])
-    alone_in = ["system", "against"] if pairs.height != 1 else [pairs.item(0, "system"), pairs.item(0, "against")]
+        names = [row["system"], row["against"], str(row["queries"])]
+        rows.append([*names, *counts, *overlaps])
+    alone_in = ["system", "against"]
+    if pairs.height == 1:
+        alone_in = [pairs.item(0, "system"), pairs.item(0, "against")]
     only = [f"only {name}" for name in alone_in]
     header = ["system", "against", "queries", "documents of both", *only, "Jaccard", "RBO"]
     return Table.of("What the systems share", header, 2, rows, SHARED)
 
 
 def _build_searches(searches: pl.DataFrame, *, brief: bool) -> Table:
-    shown = searches.filter(pl.col("iteration") <= _FIRST_SEARCHES) if brief else searches
     title = "Results of each search"
-    if shown.height < searches.height:
+    first = searches.filter(pl.col("iteration") <= _FIRST_SEARCHES) if brief else searches
+    if first.height < searches.height:
         title = f"{title}, first {_FIRST_SEARCHES} of {searches.select('iteration').max().item()}"
 
     rows = []
-    for row in shown.iter_rows(named=True):
+    for row in first.iter_rows(named=True):
         apart = ABSENT
         if row["compared"]:
             apart = f"{write_count(row['apart'])} of {write_count(row['compared'])}"
         counts = [write_count(row[name]) for name in ("searches", "results", "new")]
-        rows.append([Cell(row["system"]), *map(Cell, [str(row["iteration"]), *counts, apart])])
+        texts = [row["system"], str(row["iteration"]), *counts, apart]
+        rows.append([Cell(text) for text in texts])
     header = ["system", "search", "queries", "results", "new results", "share nothing with the first"]
     return Table(title, header, 1, rows, SEARCHES)
 
@@ -61,14 +67,14 @@ def describe_shared(frames: ComparisonFrames) -> Iterator[str]:
         if not row["queries"]:
             yield f"{row['system']} and {row['against']}: no query has results in both."
             continue
-        apart = [
-            f"{count_of_mean(row[column], 'search', 'searches')} of {system} found no document that {other} found"
-            for column, system, other in (
-                ("searches_apart", row["system"], row["against"]),
-                ("searches_apart_against", row["against"], row["system"]),
-            )
-            if row[column]
-        ]
+        apart = []
+        for column, finder, other_system in (
+            ("searches_apart", row["system"], row["against"]),
+            ("searches_apart_against", row["against"], row["system"]),
+        ):
+            if row[column]:
+                searches = count_of_mean(row[column], "search", "searches")
+                apart.append(f"{searches} of {finder} found no document that {other_system} found")
         if row["queries_apart"]:
             apart.append(f"{count_queries(row['queries_apart'])} of {row['queries']:,} share no document")
         if apart:
@@ -88,7 +94,9 @@ def explain_shared(frames: ComparisonFrames) -> list[str]:
 
 def count_of_mean(number: float, noun: str, plural: str) -> str:
     """Write a count with its noun; a mean over runs may have a decimal."""
-    return count_of(int(number), noun, plural) if number.is_integer() else f"{number:,.1f} {plural}"
+    if number.is_integer():
+        return count_of(int(number), noun, plural)
+    return f"{number:,.1f} {plural}"
 
 
 def write_count(number: float) -> str:

@@ -83,15 +83,16 @@ class Funnel:
 
     def count_queries(self) -> pl.DataFrame:
         """Count the queries behind each mean in `frame`. The result has a row per system and a column per mean."""
-        has_value = self.per_query.group_by("query_id", "system", maintain_order=True).agg(
-            *(pl.col(name).count() > 0 for name in FUNNEL if name != RATIO_OF_SUMS),
-            (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS),
-        )
-        return has_value.group_by("system", maintain_order=True).agg(pl.col(*FUNNEL).sum().cast(pl.Int64))
+        has_value = [pl.col(name).count() > 0 for name in FUNNEL if name != RATIO_OF_SUMS]
+        has_ratio = (pl.col("opened").count() > 0).alias(RATIO_OF_SUMS)
+        by_query = self.per_query.group_by("query_id", "system", maintain_order=True)
+        by_system = by_query.agg(*has_value, has_ratio).group_by("system", maintain_order=True)
+        return by_system.agg(pl.col(*FUNNEL).sum().cast(pl.Int64))
 
     def in_order(self, systems: Sequence[str]) -> Funnel:
         """Return the funnel with the systems in this order. Other systems come last."""
-        place = pl.col("system").replace_strict({name: k for k, name in enumerate(systems)}, default=len(systems))
+        place_of = {name: k for k, name in enumerate(systems)}
+        place = pl.col("system").replace_strict(place_of, default=len(systems))
         return replace(self, frame=self.frame.sort(place, maintain_order=True))
 
     def __repr__(self) -> str:
@@ -157,53 +158,69 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
     """
     check_rel(rel)
     check_choice("urls", urls)
-    judged, rows = load_qrels(qrels), read_uses(uses)
+    judged = load_qrels(qrels)
+    rows = read_uses(uses)
     labels = judged.largest.filter(pl.col("relevance").is_not_null())
     good = pl.col("relevance") >= rel
     pools = labels.group_by("query_id", maintain_order=True).agg(pool=good.sum())
-    named = spell_as_known(rows, labels)
-    used = _spell_uses(named, labels) if urls == "join" else named
-    if others := named.height - named.join(used, on=[*_QUERY, "doc_id"], how="semi", nulls_equal=True).height:
+
+    spelled = spell_as_known(rows, labels)
+    used = _spell_uses(spelled, labels) if urls == "join" else spelled
+    same_rows = spelled.join(used, on=[*_QUERY, "doc_id"], how="semi", nulls_equal=True)
+    if joined := spelled.height - same_rows.height:
         notice(
             "joined_addresses",
             "ids that spell one web address in several ways count as one document in the table of uses: "
-            f"{count_of(others, 'row')}. {spell('urls', 'keep')} keeps them apart.",
+            f"{count_of(joined, 'row')}. {spell('urls', 'keep')} keeps them apart.",
         )
+
     rows = used.join(pools, on="query_id", how="semi", maintain_order="left")
     if rows.is_empty():
         raise InputError("The uses share no query with the qrels. Check that both have the same query ids.")
     warn_of_rel(labels, rel)
     labelled = rows.join(labels, on=["query_id", "doc_id"], how="left", maintain_order="left")
-    unjudged = used.join(pools, on="query_id", how="anti").get_column("query_id").unique().sort()
+    without_pool = used.join(pools, on="query_id", how="anti")
+    unjudged = without_pool.get_column("query_id").unique().sort()
     if len(unjudged):
         number = count_of(len(unjudged), "query", "queries")
         notice(
             "uses_without_judgments",
             f"The uses of {number} without judgments are left out ({join_examples(unjudged)}).",
         )
+
     _warn_of_other_spellings(labelled, labels)
     per_query = _count_stages(labelled, pools, good)
     _give_notices(per_query)
-    averaged = per_query.drop("replicate", "is_absent").group_by("query_id", "system", maintain_order=True).mean()
-    means = averaged.group_by("system", maintain_order=True).agg(
+    means = _average_funnel(per_query)
+    return Funnel(means, sort_ids(per_query.select(*_QUERY, *FUNNEL), within=["system", "replicate"]), rel)
+
+
+def _average_funnel(per_query: pl.DataFrame) -> pl.DataFrame:
+    by_query = per_query.drop("replicate", "is_absent").group_by("query_id", "system", maintain_order=True)
+    by_system = by_query.mean().group_by("system", maintain_order=True)
+    return by_system.agg(
         queries=pl.len().cast(pl.Int64),
         queries_with_opens=pl.col("opened").count().cast(pl.Int64),
         queries_with_answer=pl.col("cited").count().cast(pl.Int64),
         **{name: pl.col(name).mean() for name in FUNNEL if name != RATIO_OF_SUMS},
         opens_per_good=_divide(pl.col("opens").sum(), pl.col("good_opened").sum()),
     )
-    return Funnel(means, sort_ids(per_query.select(*_QUERY, *FUNNEL), within=["system", "replicate"]), rel)
 
 
-def _spell_uses(uses: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Give each page in `uses` one URL, if possible the URL in `known`. Then merge the rows with the same query, run and id."""
-    named = spell_like(uses, known)
+def _spell_uses(uses: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:
+    """Give each page in `uses` one URL, if possible that of `documents`. Then merge the rows with the same query, run and id."""
+    spelled = spell_like(uses, documents)
     key = [*_QUERY, "doc_id"]
-    if not named.select(key).is_duplicated().any():
-        return named
-    counts = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in _COUNTS]
-    others = pl.all().exclude(*_COUNTS, "cited").min()
-    return named.group_by(key, maintain_order=True).agg(others, *counts, pl.col("cited").max()).select(uses.columns)
+    if not spelled.select(key).is_duplicated().any():
+        return spelled
+
+    counts = []
+    for name in _COUNTS:
+        is_known = pl.col(name).count() > 0
+        counts.append(pl.when(is_known).then(pl.col(name).sum()).alias(name))
+    places = pl.all().exclude(*_COUNTS, "cited").min()
+    merged = spelled.group_by(key, maintain_order=True).agg(places, *counts, pl.col("cited").max())
+    return merged.select(uses.columns)
 
 
 def describe_use(uses: pl.DataFrame) -> pl.Series:
@@ -213,56 +230,74 @@ def describe_use(uses: pl.DataFrame) -> pl.Series:
     >>> describe_use(uses).to_list()
     ['returned at 2, never opened']
     """
-    opens = (
-        pl.when(pl.col("opened_at").is_not_null())
+    has_page = pl.col("opened_at").is_not_null()
+    returned = pl.coalesce(pl.format("returned at {}", "returned_at"), pl.lit("never returned"))
+    opened = (
+        pl.when(has_page)
         .then(pl.format("opened after {}", "opened_at"))
         .when(pl.col("opens") > 0)
         .then(pl.lit("every open failed"))
         .when(pl.col("opens") == 0)
         .then(pl.lit("never opened"))
     )
-    is_opened = pl.col("opens").is_null() | pl.col("opened_at").is_not_null()
-    said = [
-        pl.coalesce(pl.format("returned at {}", "returned_at"), pl.lit("never returned")),
-        opens,
-        pl.when("cited").then(pl.lit("cited")).when(~pl.col("cited") & is_opened).then(pl.lit("not cited")),
-    ]
-    return uses.select(pl.concat_str(said, separator=", ", ignore_nulls=True)).to_series()
+
+    could_cite = pl.col("opens").is_null() | has_page
+    was_ignored = ~pl.col("cited") & could_cite
+    cited = pl.when("cited").then(pl.lit("cited")).when(was_ignored).then(pl.lit("not cited"))
+    text = pl.concat_str([returned, opened, cited], separator=", ", ignore_nulls=True)
+    return uses.select(text).to_series()
 
 
 def _divide(numerator: pl.Expr, denominator: pl.Expr, otherwise: float | None = None) -> pl.Expr:
-    return pl.when(denominator > 0).then(numerator / denominator).when(denominator == 0).then(otherwise)
+    share = pl.when(denominator > 0).then(numerator / denominator)
+    return share.when(denominator == 0).then(otherwise)
 
 
 def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.DataFrame:
+    by_query = rows.group_by(_QUERY).agg(
+        **_list_counts(good.fill_null(False)),
+        knows_opens=pl.col("opens").count() > 0,
+        knows_citations=pl.col("cited").count() > 0,
+    )
+    counts = [name for name in by_query.columns if name not in (*_QUERY, "knows_opens", "knows_citations")]
+    runs = rows.select(_RUN).unique(maintain_order=True)
+
+    # one row per run and judged query
+    stages = pools.join(runs, how="cross")
+    stages = stages.join(by_query, on=_QUERY, how="left", nulls_equal=True, maintain_order="left")
+    # A query without uses counts 0 in the stages that the run records.
+    for name in ("knows_opens", "knows_citations"):
+        of_run = pl.col(name).any().over(_RUN)
+        stages = stages.with_columns(pl.col(name).fill_null(of_run))
+    stages = stages.with_columns(pl.col(*counts).fill_null(0).cast(pl.Int64), is_absent=pl.col("returned").is_null())
+    stages = stages.with_columns(pl.when("knows_opens").then(pl.col(_OF_OPENS)))
+    stages = stages.with_columns(pl.when("knows_citations").then(pl.col(_OF_CITATIONS)))
+    return stages.with_columns(**_list_shares()).sort("system", "replicate", maintain_order=True)
+
+
+def _list_counts(good: pl.Expr) -> dict[str, pl.Expr]:
+    """Return the counts of a query: column -> expression over its documents."""
     is_document = pl.col("doc_id") != EMPTY_DOC
-    at = {
+    reached = {
         "returned": is_document & pl.col("returned_at").is_not_null(),
         "opened": is_document & pl.col("opened_at").is_not_null(),
         "cited": is_document & pl.col("cited"),
     }
-    good = good.fill_null(False)
-    counts = {stage: there.sum() for stage, there in at.items()}
-    counts |= {f"good_{stage}": (there & good).sum() for stage, there in at.items()}
-    counts |= {
-        "lost_unopened": (good & at["returned"] & ~at["opened"]).sum(),
-        "lost_uncited": (good & at["opened"] & ~at["cited"]).sum(),
-        "opens": pl.col("opens").sum(),
-    }
-    counts |= {f"judged_{stage}": (at[stage] & pl.col("relevance").is_not_null()).sum() for stage in STAGES[1:]}
-    found = rows.group_by(_QUERY).agg(
-        **counts, knows_opens=pl.col("opens").count() > 0, knows_citations=pl.col("cited").count() > 0
-    )
-    runs = rows.select(_RUN).unique(maintain_order=True)
-    whole = pools.join(runs, how="cross").join(found, on=_QUERY, how="left", nulls_equal=True, maintain_order="left")
-    # A query without uses counts 0 in the stages that the run records.
-    whole = whole.with_columns(
-        pl.col(name).fill_null(pl.col(name).any().over(_RUN)) for name in ("knows_opens", "knows_citations")
-    ).with_columns(pl.col(*counts).fill_null(0).cast(pl.Int64), is_absent=pl.col("returned").is_null())
-    for name, known in (("knows_opens", _OF_OPENS), ("knows_citations", _OF_CITATIONS)):
-        whole = whole.with_columns(pl.when(name).then(pl.col(known)))
-    opened, cited, pool = pl.col("opened"), pl.col("cited"), pl.col("pool")
-    shares = {
+    counts = {stage: has_reached.sum() for stage, has_reached in reached.items()}
+    counts |= {f"good_{stage}": (has_reached & good).sum() for stage, has_reached in reached.items()}
+    counts["lost_unopened"] = (good & reached["returned"] & ~reached["opened"]).sum()
+    counts["lost_uncited"] = (good & reached["opened"] & ~reached["cited"]).sum()
+    counts["opens"] = pl.col("opens").sum()
+    for stage in STAGES[1:]:
+        is_judged = pl.col("relevance").is_not_null()
+        counts[f"judged_{stage}"] = (reached[stage] & is_judged).sum()
+    return counts
+
+
+def _list_shares() -> dict[str, Any]:
+    """Return the shares of a query: column -> expression over its counts."""
+    opened, cited = pl.col("opened"), pl.col("cited")
+    shares: dict[str, Any] = {
         "citation_coverage": (cited > 0).cast(pl.Float64),
         "opening_precision": _divide(pl.col("good_opened"), opened, 0.0),
         "opening_judged": _divide(pl.col("judged_opened"), opened),
@@ -271,36 +306,37 @@ def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.
         "opens_per_good": _divide(pl.col("opens"), pl.col("good_opened")),
     }
     recalls = {"opening_recall": "good_opened", "citation_recall": "good_cited", "evidence_recall": "good_returned"}
-    shares |= {
-        name: pl.when(pl.col(found).is_not_null()).then(_divide(pl.col(found), pool, 0.0))
-        for name, found in recalls.items()
-    }
-    return whole.with_columns(**shares).sort("system", "replicate", maintain_order=True)
+    for name, count in recalls.items():
+        is_known = pl.col(count).is_not_null()
+        shares[name] = pl.when(is_known).then(_divide(pl.col(count), pl.col("pool"), 0.0))
+    return shares
 
 
 def _give_notices(per_query: pl.DataFrame) -> None:
-    for (system,), of in per_query.group_by("system", maintain_order=True):
-        queries = of.get_column("query_id").n_unique()
-        absent = of.filter("is_absent").get_column("query_id").unique(maintain_order=True)
+    for (system,), rows in per_query.group_by("system", maintain_order=True):
+        queries = rows.get_column("query_id").n_unique()
+        absent = rows.filter("is_absent").get_column("query_id").unique(maintain_order=True)
         if len(absent):
             notice(
                 "queries_without_uses",
                 f"{system}: the table of uses has no rows for {len(absent):,} of {queries:,} judged queries: "
                 f"{join_examples(absent)}. There, the system counts as having used no document.",
             )
-        for what, name in (("opens are", "opened"), ("the final answer is", "cited")):
-            unknown = of.filter(pl.col(name).is_null()).get_column("query_id").n_unique()
+        for subject, name in (("opens are", "opened"), ("the final answer is", "cited")):
+            is_unknown = pl.col(name).is_null()
+            unknown = rows.filter(is_unknown).get_column("query_id").n_unique()
             if unknown:
                 all_queries = count_of(queries, "query", "queries")
                 notice(
                     "unknown_uses",
-                    f"{system}: {what} unknown in {unknown:,} of {all_queries}. Means omit unknown values.",
+                    f"{system}: {subject} unknown in {unknown:,} of {all_queries}. Means omit unknown values.",
                 )
 
 
 def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     used = rows.filter(pl.col("doc_id") != EMPTY_DOC)
-    unjudged = used.filter(pl.col("relevance").is_null()).select("query_id", "doc_id").unique(maintain_order=True)
+    is_unjudged = pl.col("relevance").is_null()
+    unjudged = used.filter(is_unjudged).select("query_id", "doc_id").unique(maintain_order=True)
     if unjudged.is_empty():
         return
     from goodgain.formats.urls import find_other_spellings  # deduplication takes 12 ms to import
@@ -311,12 +347,12 @@ def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
     if not pairs and used.get_column("relevance").null_count() == used.height:
         warn_if_none_is_judged(judged, unjudged, count_of(unjudged.height, "document"))
     if pairs:
-        query_id, found, known = pairs[0]
+        query_id, spelling_of_uses, spelling_of_qrels = pairs[0]
         number = count_of(len(pairs), "URL in the table of uses is", "URLs in the table of uses are")
         notice(
             "spellings_of_addresses",
-            f"{number} spelled differently in the qrels. In query {query_id}, the uses have "
-            f"{found}, and the qrels have {known}. {spell('urls', 'join')} counts both spellings as one document.",
+            f"{number} spelled differently in the qrels. In query {query_id}, the uses have {spelling_of_uses}, and the qrels "
+            f"have {spelling_of_qrels}. {spell('urls', 'join')} counts both spellings as one document.",
         )
 
 
@@ -351,8 +387,10 @@ def add_uses(documents: pl.DataFrame, systems: Mapping[str, str], uses: Any, url
         table = _spell_uses(table, documents)
     table = table.with_columns(use=describe_use(table))
     for name, system in systems.items():
-        of_one = select_system(table, spell("uses"), system).select("query_id", "doc_id", pl.col("use").alias(name))
-        documents = documents.join(of_one, on=["query_id", "doc_id"], how="left", maintain_order="left")
-        is_met = pl.col("query_id").is_in(of_one["query_id"].unique().implode())
-        documents = documents.with_columns(pl.when(is_met).then(pl.col(name).fill_null("never returned")).alias(name))
+        of_system = select_system(table, spell("uses"), system)
+        uses_of_system = of_system.select("query_id", "doc_id", pl.col("use").alias(name))
+        documents = documents.join(uses_of_system, on=["query_id", "doc_id"], how="left", maintain_order="left")
+        is_met = pl.col("query_id").is_in(uses_of_system["query_id"].unique().implode())
+        use = pl.col(name).fill_null("never returned")
+        documents = documents.with_columns(pl.when(is_met).then(use).alias(name))
     return documents

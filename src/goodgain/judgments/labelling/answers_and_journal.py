@@ -68,12 +68,13 @@ def is_answer(answer: Answer, grades: Sequence[int] = GRADES) -> bool:
     (True, False, False)
     """
     has_texts = all(isinstance(text, str | None) for text in (answer.reason, answer.raw, answer.model))
-    has_counts = all(
-        tokens is None or _count(tokens) is not None for tokens in (answer.input_tokens, answer.output_tokens)
-    )
-    is_grade = type(answer.grade) is int and answer.grade in grades
-    has_status = isinstance(answer.status, str) and (is_grade if answer.status == OK else answer.grade is None)
-    return has_texts and has_counts and has_status
+    counts = [count for count in (answer.input_tokens, answer.output_tokens) if count is not None]
+    has_counts = all(_count(count) is not None for count in counts)
+    if answer.status == OK:
+        has_grade = type(answer.grade) is int and answer.grade in grades
+    else:
+        has_grade = isinstance(answer.status, str) and answer.grade is None
+    return has_texts and has_counts and has_grade
 
 
 class _Graded(msgspec.Struct, forbid_unknown_fields=True):
@@ -90,24 +91,29 @@ def read_completion(body: Any, hide: Callable[[str], str] = str, grades: Sequenc
         thought = message.get("reasoning_content") or message.get("reasoning")
     except (KeyError, IndexError, TypeError, AttributeError):
         return Answer(None, "the answer is not a chat completion", "malformed", _keep(body, hide))
+
     if refusal:
         answer = Answer(None, "the model refused", "refused", _keep(refusal, hide))
     elif finish == "content_filter":
         answer = Answer(None, "the endpoint's filter stopped the answer", "refused", _keep(content, hide))
-    elif finish == "length" or (isinstance(content, str) and "<think>" in content and "</think>" not in content):
+    elif finish == "length" or _is_unfinished_thought(content):
         answer = Answer(None, CUT, "too_long", _keep(content or thought, hide))
     else:
         answer = read_content(content, hide, grades)
+
     input_tokens, output_tokens = read_usage(body)
-    model = body.get("model")
-    return answer._replace(
-        input_tokens=input_tokens, output_tokens=output_tokens, model=_keep(model, hide) if model else None
-    )
+    model = _keep(body["model"], hide) if body.get("model") else None
+    return answer._replace(input_tokens=input_tokens, output_tokens=output_tokens, model=model)
+
+
+def _is_unfinished_thought(content: Any) -> bool:
+    return isinstance(content, str) and "<think>" in content and "</think>" not in content
 
 
 def _join_parts(content: Any) -> Any:
     if isinstance(content, list) and content and all(isinstance(part, dict) for part in content):
-        return "".join(str(part.get("text", "")) for part in content if part.get("type") == "text")
+        texts = [part.get("text", "") for part in content if part.get("type") == "text"]
+        return "".join(map(str, texts))
     return content
 
 
@@ -116,9 +122,16 @@ def read_usage(body: Any) -> tuple[int | None, int | None]:
     usage = body.get("usage") if isinstance(body, dict) else None
     if not isinstance(usage, dict):
         return None, None
-    names = ("prompt_tokens", "input_tokens"), ("completion_tokens", "output_tokens")
-    sent, received = (next((_count(usage[name]) for name in of if name in usage), None) for of in names)
+    sent = _find_count(usage, "prompt_tokens", "input_tokens")
+    received = _find_count(usage, "completion_tokens", "output_tokens")
     return sent, received
+
+
+def _find_count(usage: dict[str, Any], *names: str) -> int | None:
+    for name in names:
+        if name in usage:
+            return _count(usage[name])
+    return None
 
 
 def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequence[int] = GRADES) -> Answer:
@@ -137,18 +150,23 @@ def read_content(content: Any, hide: Callable[[str], str] = str, grades: Sequenc
         for end in _THOUGHT_ENDS:
             text = text.rpartition(end)[2].strip()
         fenced = _FENCE.fullmatch(text)
-        found = json.loads(fenced[1] if fenced else text, object_pairs_hook=_refuse_twice)
+        parsed = json.loads(fenced[1] if fenced else text, object_pairs_hook=_refuse_twice)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return Answer(None, "the answer is not one JSON object", "malformed", raw)
+
     try:
-        graded = msgspec.convert(found, _Graded)
+        graded = msgspec.convert(parsed, _Graded)
         if graded.grade not in (*grades, None):
             raise msgspec.ValidationError
     except (msgspec.ValidationError, UnicodeEncodeError):  # a name of a field may have half a character
         wanted = f"a reason and a grade, {', '.join(map(str, grades))} or null"
         return Answer(None, f"the answer is not an object of {wanted}", "malformed", raw)
-    reason = _replace_halves(hide(graded.reason)[:_REASON]) if graded.reason else None
-    return Answer(graded.grade, reason, NO_GRADE if graded.grade is None else OK, raw)
+
+    reason = None
+    if graded.reason:
+        reason = _replace_halves(hide(graded.reason)[:_REASON])
+    status = NO_GRADE if graded.grade is None else OK
+    return Answer(graded.grade, reason, status, raw)
 
 
 def describe_error(error: Any, depth: int = 8) -> str:
@@ -159,41 +177,51 @@ def describe_error(error: Any, depth: int = 8) -> str:
     """
     if depth and isinstance(error, dict):
         names = ("error", "message", "detail", "msg", "code", "type")
-        text = next(filter(None, (describe_error(error.get(name), depth - 1) for name in names)), "")
+        texts = (describe_error(error.get(name), depth - 1) for name in names)
+        text = next(filter(None, texts), "")
         place = error.get("loc")
-        return f"{'.'.join(map(str, place))}: {text}" if isinstance(place, (list, tuple)) else text
+        if isinstance(place, (list, tuple)):
+            return f"{'.'.join(map(str, place))}: {text}"
+        return text
     if depth and isinstance(error, list):
-        return "; ".join(describe_error(one, depth - 1) for one in error[:3])
+        return "; ".join(describe_error(part, depth - 1) for part in error[:3])
     return " ".join(str(error or "").split())
 
 
 def summarize_error(error: Any) -> str:
     """Return the parameter, code, type and message of an error as one text."""
-    words = [error.get(name) for name in ("param", "code", "type")] if isinstance(error, dict) else []
-    return " ".join(map(str, filter(None, [*words, describe_error(error)])))
+    words = []
+    if isinstance(error, dict):
+        words = [error.get(name) for name in ("param", "code", "type")]
+    words.append(describe_error(error))
+    return " ".join(map(str, filter(None, words)))
 
 
 def find_failure(status: int, summary: str) -> str | None:
     """Return `too_long` if the document was too long, `refused` if its content was refused, or None for any other error."""
     if status == 413 or (status != 429 and _TOO_LONG.search(summary)):
         return "too_long"
-    return "refused" if status in (400, 403, 422) and _FLAGGED.search(summary) else None
+    is_refused = status in (400, 403, 422) and _FLAGGED.search(summary)
+    return "refused" if is_refused else None
 
 
 def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError("a key stands twice")
-    return found
+    return members
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST_TOKENS else None
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value < _MOST_TOKENS else None
 
 
 def _keep(value: Any, hide: Callable[[str], str]) -> str | None:
-    text = value if isinstance(value, str) or value is None else json.dumps(value, default=str)
-    return None if text is None else _replace_halves(hide(text)[:_KEPT])
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return _replace_halves(hide(text)[:_KEPT])
 
 
 def _replace_halves(text: str) -> str:
@@ -243,27 +271,28 @@ class Journal:
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
         wanted = list(dict.fromkeys(keys))
-        found: dict[str, Answer] = {}
+        answers: dict[str, Answer] = {}
+        columns = ", ".join(("key", *Answer._fields))
         with self._lock, _explain_errors(self._path):
             for start in range(0, len(wanted), _AT_ONCE):
-                some = wanted[start : start + _AT_ONCE]
-                columns = ", ".join(("key", *Answer._fields))
-                question = f"SELECT {columns} FROM answers WHERE key IN ({','.join('?' * len(some))})"
-                found.update((key, Answer(*answer)) for key, *answer in self._connection.execute(question, some))
-        return found
+                block = wanted[start : start + _AT_ONCE]
+                query = f"SELECT {columns} FROM answers WHERE key IN ({_write_places(block)})"
+                for key, *answer in self._connection.execute(query, block):
+                    answers[key] = Answer(*answer)
+        return answers
 
     def find_earlier(self, questions: Iterable[str]) -> dict[str, list[tuple[str, Answer]]]:
         """Return {question: pairs of judge and answer}, the oldest first, whatever the options of the calls."""
         wanted = list(dict.fromkeys(questions))
-        found: dict[str, list[tuple[str, Answer]]] = {}
+        answers: dict[str, list[tuple[str, Answer]]] = {}
+        columns = ", ".join(("question", "judge", *Answer._fields))
         with self._lock, _explain_errors(self._path):
             for start in range(0, len(wanted), _AT_ONCE):
-                some = wanted[start : start + _AT_ONCE]
-                columns = ", ".join(("question", "judge", *Answer._fields))
-                asked = f"SELECT {columns} FROM answers WHERE question IN ({','.join('?' * len(some))}) ORDER BY date"
-                for question, judge, *answer in self._connection.execute(asked, some):
-                    found.setdefault(question, []).append((str(judge), Answer(*answer)))
-        return found
+                block = wanted[start : start + _AT_ONCE]
+                query = f"SELECT {columns} FROM answers WHERE question IN ({_write_places(block)}) ORDER BY date"
+                for question, judge, *answer in self._connection.execute(query, block):
+                    answers.setdefault(question, []).append((str(judge), Answer(*answer)))
+        return answers
 
     def add(
         self, key: str, answer: Answer, *, query_id: str, doc_id: str, host: str, question: str, judge: str
@@ -272,27 +301,37 @@ class Journal:
         date = datetime.now(UTC).isoformat(timespec="seconds")
         row = (key, *answer, query_id, doc_id, host, date, question, judge)
         with self._lock, _explain_errors(self._path), self._connection:
-            self._connection.execute(f"INSERT OR REPLACE INTO answers VALUES ({','.join('?' * len(row))})", row)
+            self._connection.execute(f"INSERT OR REPLACE INTO answers VALUES ({_write_places(row)})", row)
+
+
+def _write_places(values: Sequence[Any]) -> str:
+    """Return the part of an SQL statement that takes so many values: `?,?,?`."""
+    return ",".join("?" * len(values))
 
 
 def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
     connection.execute("PRAGMA locking_mode=EXCLUSIVE")  # else two jobs could pay for the same answers
-    used = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if used and connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    if tables and application != _APPLICATION:
         raise InputError(f"{path}: is a database, but not a journal. Give another file for the journal")
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
-    if not used:  # reading does not change a journal
+    if not tables:  # reading does not change a journal
         connection.execute(f"PRAGMA application_id={_APPLICATION}")
+
     connection.execute(_TABLE)
     columns = [row[1] for row in connection.execute("PRAGMA table_info(answers)")]
-    every = [*_FIRST_COLUMNS, *_ADDED_COLUMNS]
-    if len(_FIRST_COLUMNS) <= len(columns) < len(every) and columns == every[: len(columns)]:
-        for name in every[len(columns) :]:
+    all_columns = [*_FIRST_COLUMNS, *_ADDED_COLUMNS]
+    is_older = len(_FIRST_COLUMNS) <= len(columns) < len(all_columns)
+    if is_older and columns == all_columns[: len(columns)]:
+        for name in all_columns[len(columns) :]:
             connection.execute(f"ALTER TABLE answers ADD COLUMN {name} TEXT")
-    elif columns != every:
-        told = f"its table of answers has the columns {', '.join(columns)[:200]}"
-        raise InputError(f"{path}: cannot be used as journal ({told}). Give another file")
+    elif columns != all_columns:
+        names = ", ".join(columns)[:200]
+        raise InputError(
+            f"{path}: cannot be used as journal (its table of answers has the columns {names}). Give another file"
+        )
 
 
 @contextmanager
@@ -300,7 +339,7 @@ def _explain_errors(path: Path | None) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        why = f"{path or 'the journal'}: cannot be used as journal ({error}). Give another file, or free the disk"
+        reason = f"{path or 'the journal'}: cannot be used as journal ({error}). Give another file, or free the disk"
         if "locked" in str(error):
-            why = f"{path}: another process uses this journal. Wait until it ends, or give another file"
-        raise InputError(why) from error
+            reason = f"{path}: another process uses this journal. Wait until it ends, or give another file"
+        raise InputError(reason) from error

@@ -48,10 +48,14 @@ class Pace:
         while self._recent and self._recent[0][0] <= now - _MINUTE:
             self._recent.popleft()
         over_requests = self.requests is not None and len(self._recent) >= self.requests
-        sent = sum(tokens for _, tokens in self._recent) if self.tokens is not None else 0
-        over_tokens = self.tokens is not None and sent + self._estimate(reserved) > self.tokens
+        tokens = self._estimate(reserved)
+        if self.tokens is not None:
+            tokens += sum(tokens_of_call for _, tokens_of_call in self._recent)
+        over_tokens = self.tokens is not None and tokens > self.tokens
         # a call larger than the limit is sent alone
-        return self._recent[0][0] + _MINUTE - now if self._recent and (over_requests or over_tokens) else 0.0
+        if self._recent and (over_requests or over_tokens):
+            return self._recent[0][0] + _MINUTE - now
+        return 0.0
 
     def add(self, reserved: int, now: float) -> list[float]:
         entry = [now, self._estimate(reserved)]
@@ -64,7 +68,8 @@ class Pace:
         self._used += used
 
     def _estimate(self, reserved: int) -> float:
-        return reserved * (self._used / self._reserved if self._used else 1.0)
+        share = self._used / self._reserved if self._used else 1.0
+        return reserved * share
 
 
 @dataclass(eq=False)
@@ -88,6 +93,7 @@ class Budget:
                 check_whole_number(name, value, 1)
             elif value is not None:
                 check_whole_number(name, value, _LEAST[name], others=", or None (any number)")
+
         #: The calls sent, retries included, and their tokens: as reported by the endpoint, else as reserved.
         self.calls = self.input_tokens = self.output_tokens = 0
         self.under_way = 0
@@ -101,9 +107,9 @@ class Budget:
     def tokens(self) -> int:
         return self.input_tokens + self.output_tokens
 
-    def end(self, why: str | BaseException) -> None:
+    def end(self, reason: str | BaseException) -> None:
         with self._changed:
-            self.ended = self.ended or why
+            self.ended = self.ended or reason
             self._changed.notify_all()
 
     def pause(self, seconds: float) -> None:
@@ -115,6 +121,7 @@ class Budget:
 
         Raise `JobEnded` if the job has ended, or if the budget is spent.
         """
+
         with self._changed:
             while True:
                 pending = self.tokens + self._reserved
@@ -128,7 +135,7 @@ class Budget:
                 delay = self._pace.find_delay(tokens, time.monotonic())
                 if not is_over and delay <= 0:
                     break
-                self._changed.wait(delay if not is_over else None)
+                self._changed.wait(None if is_over else delay)
             self.calls += 1
             self._reserved += tokens
             self.under_way += 1

@@ -32,7 +32,7 @@ class Plan(NamedTuple):
     """The requests to send, without repeated keys, and the answers that the journal already has."""
 
     to_send: list[Request]
-    known: dict[str, Answer]
+    answers: dict[str, Answer]
     usable: Counter[str]  # model -> answers that are not failures
     judges: dict[str, str]  # key -> the judge of an answer that was given with other options
 
@@ -45,24 +45,27 @@ def plan_calls(requests: Iterable[Request], journal: Journal, *, retry_failed: b
     """
     by_key = {request.key: request for request in requests if request.document is not None}
     stored = journal.find(by_key)
-    known = {key: answer for key, answer in stored.items() if is_answer(answer, by_key[key].prompt.grades)}
-    if damaged := stored.keys() - known.keys():
+    answers = {key: answer for key, answer in stored.items() if is_answer(answer, by_key[key].prompt.grades)}
+    if damaged := stored.keys() - answers.keys():
         notice(
             "damaged_journal",
             f"the journal has {count_of(len(damaged), 'answer')} that no model gave, such as a grade of 99. They are asked for "
             "again. Find out what wrote to the journal.",
         )
 
-    failed = {key for key, answer in known.items() if answer.failed}
+    failed = {key for key, answer in answers.items() if answer.failed}
     judges: dict[str, str] = {}
     if retry_failed:
         answered, failed_before = _find_earlier(by_key.keys() - stored.keys(), by_key, journal)
-        known |= {key: answer for key, (_, answer) in answered.items()}
-        judges = {key: judge for key, (judge, _) in answered.items() if judge != by_key[key].judge}
+        answers |= {key: answer for key, (_, answer) in answered.items()}
+        for key, (judge, _) in answered.items():
+            if judge != by_key[key].judge:
+                judges[key] = judge
         failed |= failed_before
-    asked = failed | damaged if retry_failed else by_key.keys() - known.keys()
-    usable = Counter(by_key[key].parameters.model for key, answer in known.items() if not answer.failed)
-    return Plan([request for key, request in by_key.items() if key in asked], known, usable, judges)
+    keys_to_send = failed | damaged if retry_failed else by_key.keys() - answers.keys()
+    to_send = [request for key, request in by_key.items() if key in keys_to_send]
+    usable = Counter(by_key[key].parameters.model for key, answer in answers.items() if not answer.failed)
+    return Plan(to_send, answers, usable, judges)
 
 
 def _find_earlier(
@@ -73,7 +76,8 @@ def _find_earlier(
     stored = journal.find_earlier(request.question for request in wanted)
     answered, failed = {}, set()
     for request in wanted:
-        valid = [pair for pair in stored.get(request.question, []) if is_answer(pair[1], request.prompt.grades)]
+        pairs = stored.get(request.question, [])
+        valid = [pair for pair in pairs if is_answer(pair[1], request.prompt.grades)]
         good = [pair for pair in valid if not pair[1].failed]
         if good:
             answered[request.key] = good[-1]
@@ -91,7 +95,7 @@ def send_calls(
     calls were not sent, `endpoint.budget.ended` says why. Raise `UnusableError` if most answers to a model's first 20 calls
     cannot be used, and `StoppedError` if no further call can succeed.
     """
-    answers = dict(plan.known)
+    answers = dict(plan.answers)
     lock = threading.Lock()
     failures = 0
     other_models: set[tuple[str, str]] = set()  # (model asked, model that answers)
@@ -105,6 +109,7 @@ def send_calls(
                 f"{endpoint.host} gave an answer of {answer.output_tokens:,} tokens, over the limit of {request.most_output:,}: "
                 f"it ignores {request.parameters.output_limit}. Choose another name of the limit with {spell('output_limit')}"
             )
+
         with lock:
             models = request.parameters.model, answer.model or ""
             if not is_same_model(*models) and models not in other_models:
@@ -123,39 +128,43 @@ def send_calls(
     tried: set[str] = set()
     for model in dict.fromkeys(request.parameters.model for request in plan.to_send):
         usable = plan.usable[model]
-        trial = [one for one in plan.to_send if one.parameters.model == model][: max(0, TRIAL - usable)]
+        requests_of_model = [request for request in plan.to_send if request.parameters.model == model]
+        trial = requests_of_model[: max(0, TRIAL - usable)]
         _send_all(trial, endpoint, keep)
         tried.update(request.key for request in trial)
-        found = [answers[request.key] for request in trial if request.key in answers]
-        if len(found) + usable >= TRIAL and 2 * sum(answer.failed for answer in found) > TRIAL:
+
+        new_answers = [answers[request.key] for request in trial if request.key in answers]
+        failed = sum(answer.failed for answer in new_answers)
+        if len(new_answers) + usable >= TRIAL and 2 * failed > TRIAL:
             has_schema = trial[0].parameters.schema and not endpoint.lacks_schema
-            raise UnusableError(explain_failures(found, schema=has_schema))
+            raise UnusableError(explain_failures(new_answers, schema=has_schema))
     _send_all([request for request in plan.to_send if request.key not in tried], endpoint, keep)
     return answers
 
 
-def is_same_model(asked: str, answering: str) -> bool:
+def is_same_model(model: str, answering: str) -> bool:
     """Return whether an endpoint answers as the model that was asked. An endpoint may add a date, or name no model.
 
     >>> is_same_model("openai/gpt-4.1", "gpt-4.1-2025-04-14"), is_same_model("gpt-4.1", "gpt-4.1-mini")
     (True, False)
     """
-    asked, answering = (name.rpartition("/")[2].lower() for name in (asked, answering))
-    asked = asked.removesuffix("-latest").removesuffix(":latest")
-    answering = answering.removesuffix(":latest")
-    return answering in ("", asked) or _STAMP.sub("", answering) == asked
+    model = model.rpartition("/")[2].lower().removesuffix("-latest").removesuffix(":latest")
+    answering = answering.rpartition("/")[2].lower().removesuffix(":latest")
+    return answering in ("", model) or _STAMP.sub("", answering) == model
 
 
-def _tell_of_model(asked: str, answering: str, host: str) -> None:
-    told = f"{host} answers as the model {answering[:_SHOWN]}, and {asked} was asked for"
+def _tell_of_model(model: str, answering: str, host: str) -> None:
     notice(
         "other_model",
-        f"{told}. The judge is named {asked} all the same: check {spell('model')} and {spell('base_url')}",
+        f"{host} answers as the model {answering[:_SHOWN]}, and {model} was asked for. The judge is named {model} all the "
+        f"same: check {spell('model')} and {spell('base_url')}",
     )
 
 
 def _send_all(requests: Sequence[Request], endpoint: Endpoint, keep: Callable[[Request, Answer], None]) -> None:
-    budget, waiting, lock = endpoint.budget, iter(requests), threading.Lock()
+    budget = endpoint.budget
+    waiting = iter(requests)
+    lock = threading.Lock()
 
     def work() -> None:
         try:
@@ -199,20 +208,23 @@ def explain_failures(answers: Sequence[Answer], *, schema: bool) -> str:
     (status, is_cut), _ = Counter(kinds).most_common(1)[0]
     first = failed[kinds.index((status, is_cut))]
     remedy = _advise(CUT if is_cut else status, schema=schema)
-    shown = f": {' '.join(first.raw.split())[:_SHOWN]!r}" if first.raw else ""
+    example = ""
+    if first.raw:
+        one_line = " ".join(first.raw.split())
+        example = f": {one_line[:_SHOWN]!r}"
     return (
         f"{len(failed):,} of {len(answers):,} answers cannot be used, most with {status}. One of them: "
-        f"{first.reason}{shown}. {remedy}"
+        f"{first.reason}{example}. {remedy}"
     )
 
 
 def _advise(failure: str, *, schema: bool) -> str:
     room, thinking, body = spell("max_output_tokens"), spell("reasoning_effort", "low"), spell("extra_body")
+    if failure == "malformed" and schema:
+        return f"Try {spell('schema', False)}, or end the model's thinking with {body} or {thinking}"
     remedies = {
         CUT: f"Give a larger {room}, or have the model think less: {thinking}, or {body}",
-        "malformed": f"Try {spell('schema', False)}, or end the model's thinking with {body} or {thinking}"
-        if schema
-        else f"End the model's thinking with {body} or {thinking}, or give a {spell('model')} that follows the prompt",
+        "malformed": f"End the model's thinking with {body} or {thinking}, or give a {spell('model')} that follows the prompt",
         "too_long": f"Give a smaller {spell('max_characters')}, or a smaller {room}",
         "refused": f"Give another {spell('model')}",
     }

@@ -5,7 +5,6 @@ The `openai` client retries, applies the timeout, and obeys a short Retry-After.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import re
@@ -13,15 +12,11 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any
-from urllib.parse import SplitResult, urljoin, urlsplit
-
-import orjson
+from urllib.parse import urljoin, urlsplit
 
 from goodgain.errors import InputError, count_of, notice, tell_progress
-from goodgain.files.json_text import NotJSONError, loads
 from goodgain.judgments.labelling.answers_and_journal import (
     Answer,
     describe_error,
@@ -33,14 +28,27 @@ from goodgain.judgments.labelling.answers_and_journal import (
 from goodgain.judgments.labelling.budget import Budget, JobEnded, StoppedError, UnusableError
 from goodgain.judgments.labelling.keys import Key
 from goodgain.judgments.labelling.prompt_requests import OUTPUT_LIMITS, Request, check_number
+from goodgain.judgments.labelling.responses import (
+    BAD_REQUEST,
+    count_tokens,
+    find_error,
+    find_kind,
+    find_name,
+    measure_answer,
+    parse_body,
+    read_body,
+    read_wait,
+    show_address,
+    split_address,
+    summarize,
+)
 from goodgain.options import spell
 
 _URL_VARIABLE = "OPENAI_BASE_URL"
-#: The most characters to keep of an error message, and to search in an error that is not JSON.
-_SAID, _SUMMARIZED = 300, 2_000
+#: The most characters to keep of an error message.
+_SAID = 300
 #: Errors of httpx or httpx2 for a failed connection: nothing was sent.
 _NOT_CONNECTED = ("ConnectError", "ConnectTimeout", "ProxyError")
-_BAD_REQUEST = 400
 #: The status set for an answer that is not JSON, so that the client retries. No server sends this status.
 _UNREADABLE = 599
 #: Status after which no further call can succeed -> problem and remedy.
@@ -50,12 +58,6 @@ _HOPELESS = {
     403: "the key may not use this model or endpoint. Give another {model} or {key_variable}",
     404: "the endpoint or the model is not there. Check {base_url} and {model}",
 }
-#: Status -> messages with the same meaning that have another status (OpenAI, Anthropic, LiteLLM's proxy).
-_MEANS = {
-    402: r"insufficient_quota|credit balance is too low|API usage limits|budget_exceeded|Budget has been exceeded"
-    r"|ExceededBudget|crossed budget",
-    404: r"Invalid model name passed|no healthy deployments for this model",
-}
 #: The status for an error without a code in an answer with status 200, unless the error blames the request. It is retried.
 _UNAVAILABLE = 503
 _BLAMES_REQUEST = re.compile(
@@ -63,7 +65,7 @@ _BLAMES_REQUEST = re.compile(
 )
 #: What servers say of a JSON schema that they cannot follow, and the statuses with which they say it.
 _ABOUT_SCHEMA = re.compile(r"response[_ ]?format|json[_ ]?schema|structured[_ ]outputs?|guided|grammar", re.IGNORECASE)
-_REFUSES_SCHEMA = (_BAD_REQUEST, 422, 500, 501)
+_REFUSES_SCHEMA = (BAD_REQUEST, 422, 500, 501)
 #: Statuses of a server that fails at the same request each time, as often as it gets the request.
 _FAILS_ALWAYS = (500, 501)
 #: How often the same sentence may come before any call has succeeded, until calls with this sentence are not retried.
@@ -72,12 +74,10 @@ _SAME_SENTENCE = 6
 _TELL_AFTER = 5.0
 #: The longest Retry-After, in seconds, that the client obeys, and that `_wait_as_asked` obeys.
 _CLIENT_WAITS, _LONGEST_WAIT = 60.0, 3_600.0
-#: The most bytes to read of a body, and the most time as a multiple of the timeout.
-_LARGEST, _WHOLE = 16 << 20, 10
+#: The most time to read a body, as a multiple of the timeout.
+_WHOLE = 10
 #: The events after which httpx has a new connection (its extension `trace`).
 _CONNECTED = (".connect_tcp.complete", ".start_tls.complete")
-#: The most bytes of a usual text in one token. An endpoint that reports fewer tokens (0, for example) does not count them.
-_BYTES_OF_TOKEN = 32
 
 
 #: The names of a schema in a request.
@@ -95,6 +95,16 @@ def _list_remedies() -> dict[str, str]:
     }
 
 
+def _find_address(base_url: str | None) -> str:
+    url = base_url or os.environ.get(_URL_VARIABLE)
+    if not url:
+        raise InputError(
+            "there is no endpoint: nothing is sent anywhere by default. Give the address of an OpenAI-compatible endpoint "
+            f"({spell('base_url')}, or the variable {_URL_VARIABLE})"
+        )
+    return url
+
+
 class Endpoint:
     """An OpenAI-compatible endpoint, called through the `openai` client. Threads may share an endpoint.
 
@@ -109,17 +119,13 @@ class Endpoint:
         except ImportError:
             raise InputError('labels need the client of the endpoint: pip install "goodgain[label]"') from None
         self._openai = openai
-        url = base_url or os.environ.get(_URL_VARIABLE)
-        if not url:
-            raise InputError(
-                "there is no endpoint: nothing is sent anywhere by default. Give the address of an OpenAI-compatible endpoint "
-                f"({spell('base_url')}, or the variable {_URL_VARIABLE})"
-            )
-        parts = _split_address(url)
+        url = _find_address(base_url)
+        parts = split_address(url)
         self._key = key
         self.budget = budget
         self.host = parts.netloc.rpartition("@")[2]
-        self._url = key.hide(_show_address(parts).rstrip("/"))
+        self._url = key.hide(show_address(parts).rstrip("/"))
+
         self._has_answered = self._has_waited = self._has_succeeded = self._has_told = False
         #: Whether the endpoint refused a JSON schema. Later calls send none.
         self.lacks_schema = False
@@ -133,30 +139,35 @@ class Endpoint:
         #: The call of this thread: reserved tokens, bytes of the messages, body of the answer, names of parameters, number of
         #: requests, whether it has a schema of ours, the last refusal, when the answer must have ended, and the error if not.
         self._call = threading.local()
-        endpoint = self
-
-        class CountedClient(openai.DefaultHttpxClient):
-            def send(self, request: Any, **options: Any) -> Any:
-                send, late = super().send, openai.APITimeoutError(request)
-
-                def fetch() -> Any:  # the time begins after the wait for the limits per minute
-                    endpoint._call.end, endpoint._call.late = time.monotonic() + _WHOLE * timeout, late
-                    request.extensions["trace"] = endpoint._limit_reads
-                    return _read_body(send(request, **options | {"stream": True}))
-
-                response = endpoint._count(fetch)
-                endpoint._wait_as_asked(response)
-                return response
-
         self._client = openai.OpenAI(
             base_url=url,
             api_key=key.value or "none",
             max_retries=budget.tries - 1,
             timeout=timeout,
             default_headers=key.headers,
-            # the key and the texts go to the announced host only
-            http_client=CountedClient(follow_redirects=False),
+            http_client=self._make_http_client(timeout),
         )
+
+    def _make_http_client(self, timeout: float) -> Any:
+        """Return an HTTP client whose requests and retries count in the budget."""
+        openai, endpoint = self._openai, self
+
+        class CountedClient(openai.DefaultHttpxClient):  # type: ignore[name-defined,misc]  # a module that is imported late
+            def send(self, request: Any, **options: Any) -> Any:
+                send, late = super().send, openai.APITimeoutError(request)
+
+                def fetch() -> Any:  # the time begins after the wait for the limits per minute
+                    endpoint._call.end = time.monotonic() + _WHOLE * timeout
+                    endpoint._call.late = late
+                    request.extensions["trace"] = endpoint._limit_reads
+                    return read_body(send(request, **options | {"stream": True}))
+
+                response = endpoint._count(fetch)
+                endpoint._wait_as_asked(response)
+                return response
+
+        # the key and the texts go to the announced host only
+        return CountedClient(follow_redirects=False)
 
     def __enter__(self) -> Endpoint:
         return self
@@ -171,37 +182,49 @@ class Endpoint:
         """
         body = request.body
         limit = request.parameters.output_limit
+        extra_body = request.parameters.extra_body or {}
         if self._has_other_limit and limit in body:
             refused, limit = limit, OUTPUT_LIMITS[limit == OUTPUT_LIMITS[0]]
             body[limit] = body.pop(refused)
-        has_schema = request.parameters.schema and "response_format" not in (request.parameters.extra_body or {})
+        has_schema = request.parameters.schema and "response_format" not in extra_body
         if has_schema and self.lacks_schema:
             del body["response_format"]
             has_schema = False
-        known = [*(name for name in _list_remedies() if name in body), *(request.parameters.extra_body or ())]
-        known += ["json_schema"] if has_schema else []
-        self._call.has_schema, self._call.refusal = has_schema, None
-        self._call.most, self._call.body, self._call.known, self._call.sent = request.most_tokens, None, known, 0
-        self._call.text_bytes = sum(len(message["content"].encode()) for message in body["messages"])
+
+        names = [name for name in _list_remedies() if name in body]
+        names += extra_body
+        if has_schema:
+            names.append("json_schema")
+        self._begin_call(request, body, names, has_schema=has_schema)
         try:
             self._client.post("/chat/completions", cast_to=type(None), body=body)
         except Exception as error:
             failure = error
         else:
             return read_completion(self._call.body, self._key.hide, request.prompt.grades)
+
         # outside of `except`: no traceback may contain an error that quotes the key
-        found = self._read_failure(failure, known)
-        if isinstance(found, Answer):
-            return found
-        if found == limit and limit == request.parameters.output_limit:
+        refused_name = self._read_failure(failure, names)
+        if isinstance(refused_name, Answer):
+            return refused_name
+        if refused_name == limit and limit == request.parameters.output_limit:
             self._has_other_limit = True
             return self.ask(request)
-        if has_schema and found in _SCHEMA_NAMES:
+        if has_schema and refused_name in _SCHEMA_NAMES:
             self._go_on_without_schema(failure)
             return self.ask(request)
-        raise StoppedError(
-            f"{self.host} refuses the parameter {found} ({self._quote(failure)}). {_list_remedies().get(found, 'Leave it out')}"
-        )
+        remedy = _list_remedies().get(refused_name, "Leave it out")
+        raise StoppedError(f"{self.host} refuses the parameter {refused_name} ({self._quote(failure)}). {remedy}")
+
+    def _begin_call(self, request: Request, body: dict[str, Any], names: list[str], *, has_schema: bool) -> None:
+        """Record the call of this thread. `names` are the parameters that the endpoint may refuse."""
+        self._call.has_schema = has_schema
+        self._call.refusal = None
+        self._call.most = request.most_tokens
+        self._call.body = None
+        self._call.names = names
+        self._call.sent = 0
+        self._call.text_bytes = sum(len(message["content"].encode()) for message in body["messages"])
 
     def tell_trouble(self) -> None:
         """Give a notice of the first error, if some seconds have passed and no call has succeeded."""
@@ -235,6 +258,7 @@ class Endpoint:
         most = self._call.most
         entry = self.budget.reserve(most)
         self._call.sent += 1
+
         cost = most, 0  # the worst case, if the usage is unknown
         try:
             response = send()
@@ -252,35 +276,38 @@ class Endpoint:
             return response
         finally:
             self.budget.settle(entry, most, *cost)
+
         remedy = f"Start the endpoint, or correct {spell('base_url')}"
         self.budget.end(UnusableError(f"{self._url}: cannot be reached ({reason}). {remedy}"))
         raise JobEnded
 
     def _read_cost(self, response: Any, most: int) -> tuple[int, int]:
         was_good = response.is_success
-        found = _parse(response)
-        if was_good and found is None:
+        body = parse_body(response)
+        if was_good and body is None:
             response.status_code = _UNREADABLE
             return most, 0
-        error = _find_error(found) if isinstance(found, dict) else None
+        error = find_error(body) if isinstance(body, dict) else None
         if was_good and error is not None:
-            is_object = error is not found or "error" in (found.get("object"), found.get("type"))
-            response.status_code = self._find_status(error) if is_object else _BAD_REQUEST
+            is_object = error is not body or "error" in (body.get("object"), body.get("type"))
+            response.status_code = self._find_status(error) if is_object else BAD_REQUEST
+
         if not response.is_success:
-            status, summary = response.status_code, _summarize(response)
+            status, summary = response.status_code, summarize(response)
             self._note_trouble(f"{self.host} answers {status} ({self._shorten(summary)})")
-            is_known = _find_kind(status, summary) in _HOPELESS or find_failure(status, summary)
+            is_known = find_kind(status, summary) in _HOPELESS or find_failure(status, summary)
             if is_known or self._refuses_schema(status, summary) or self._says_it_again(status, summary):
                 response.headers["x-should-retry"] = "false"  # the client obeys it
-            if not was_good or (isinstance(found, dict) and "choices" not in found):
+            if not was_good or (isinstance(body, dict) and "choices" not in body):
                 return 0, 0
-        self._call.body = found
+
+        self._call.body = body
         with self._lock:
             self._has_succeeded, self._trouble = True, None
-        sent, received = read_usage(found)
+        sent, received = read_usage(body)
         if sent is None or received is None:
             return most, 0
-        return _count_tokens(sent, self._call.text_bytes), _count_tokens(received, _measure_answer(found))
+        return count_tokens(sent, self._call.text_bytes), count_tokens(received, measure_answer(body))
 
     def _refuses_schema(self, status: int, summary: str) -> bool:
         return self._call.has_schema and status in _REFUSES_SCHEMA and bool(_ABOUT_SCHEMA.search(summary))
@@ -314,34 +341,36 @@ class Endpoint:
 
     def _find_status(self, error: Any) -> int:
         """Return a fitting HTTP status for an error that the server sent with status 200."""
-        code, summary = str(error.get("code") if isinstance(error, dict) else ""), summarize_error(error)
+        code = str(error.get("code")) if isinstance(error, dict) else ""
+        summary = summarize_error(error)
         if re.fullmatch("[45][0-9][0-9]", code):
             return int(code)
-        is_known = _find_kind(_BAD_REQUEST, summary) != _BAD_REQUEST or find_failure(_BAD_REQUEST, summary)
-        blames = is_known or _find_name(self._call.known, summary) or _BLAMES_REQUEST.search(summary)
-        return _BAD_REQUEST if blames else _UNAVAILABLE
+        is_known = find_kind(BAD_REQUEST, summary) != BAD_REQUEST or find_failure(BAD_REQUEST, summary)
+        blames = is_known or find_name(self._call.names, summary) or _BLAMES_REQUEST.search(summary)
+        return BAD_REQUEST if blames else _UNAVAILABLE
 
     def _wait_as_asked(self, response: Any) -> None:
         may_help = response.status_code in (408, 409, 429) or response.is_server_error
-        asked = _read_wait(response.headers) if may_help else 0.0
+        wait = read_wait(response.headers) if may_help else 0.0
         is_last = self._call.sent >= self.budget.tries or response.headers.get("x-should-retry") == "false"
         if may_help and not is_last:
-            when = f" in {math.ceil(asked):,} seconds" if 0 < asked <= _LONGEST_WAIT else ""
+            when = f" in {math.ceil(wait):,} seconds" if 0 < wait <= _LONGEST_WAIT else ""
             tries = f"try {self._call.sent + 1} of {self.budget.tries}"
             tell_progress(f"{self.host} answered with status {response.status_code}: {tries}{when}", 0, None)
-        if _CLIENT_WAITS < asked <= _LONGEST_WAIT and not is_last:
+
+        if _CLIENT_WAITS < wait <= _LONGEST_WAIT and not is_last:
             if not self._has_waited:
                 self._has_waited = True
                 notice(
                     "waiting_endpoint",
-                    f"{self.host} asks to wait {math.ceil(asked):,} seconds before the next try. You can stop, and give the same "
+                    f"{self.host} asks to wait {math.ceil(wait):,} seconds before the next try. You can stop, and give the same "
                     "command later: answered calls are never repeated",
                 )
-            self.budget.pause(asked)
+            self.budget.pause(wait)
             for name in ("retry-after", "retry-after-ms"):
                 response.headers.pop(name, None)
 
-    def _read_failure(self, error: Exception, known: Sequence[str]) -> Answer | str:
+    def _read_failure(self, error: Exception, names: Sequence[str]) -> Answer | str:
         openai = self._openai
         if openai.APITimeoutError in (type(error), type(error.__cause__)):
             return Answer(None, "no answer in time", "timeout")
@@ -351,34 +380,39 @@ class Endpoint:
             return Answer(None, f"the connection failed ({reason})", "connection")
         if not isinstance(error, openai.APIStatusError):
             raise error
-        status, said, summary = error.status_code, self._quote(error), _summarize(error.response)
+
+        status, sentence, summary = error.status_code, self._quote(error), summarize(error.response)
         if error.response.has_redirect_location:
             return self._read_redirect(error)
         if status == _UNREADABLE:
-            shown = self._key.hide(error.response.text)[:_SAID]
-            return Answer(None, "the answer is not whole JSON", "malformed", shown)
+            text = self._key.hide(error.response.text)[:_SAID]
+            return Answer(None, "the answer is not whole JSON", "malformed", text)
         if failure := find_failure(status, summary):
-            return Answer(None, said, failure)
-        kind = _find_kind(status, summary)
+            return Answer(None, sentence, failure)
+
+        kind = find_kind(status, summary)
         if kind in _HOPELESS:
-            spelled = {name: spell(name) for name in ("base_url", "key_variable", "model")}
-            why = _HOPELESS[kind].format(key=self._key.variable, **spelled)
-            raise StoppedError(f"{self.host} answers {status}: {why} ({said})")
-        refused = _find_name(known, summary) if status in (_BAD_REQUEST, 422) else None
+            options = {name: spell(name) for name in ("base_url", "key_variable", "model")}
+            reason = _HOPELESS[kind].format(key=self._key.variable, **options)
+            raise StoppedError(f"{self.host} answers {status}: {reason} ({sentence})")
+        refused = None
+        if status in (BAD_REQUEST, 422):
+            refused = find_name(names, summary)
         if refused is None and self._refuses_schema(status, summary):
             refused = "json_schema"
-        return refused or Answer(None, said, f"http_{status}")
+        return refused or Answer(None, sentence, f"http_{status}")
 
     def _read_redirect(self, error: Any) -> Answer:
         location = error.response.headers["location"]
         try:
-            shown = _show_address(urlsplit(urljoin(str(error.request.url), location)))
+            address = show_address(urlsplit(urljoin(str(error.request.url), location)))
         except ValueError:  # not an address, such as an invalid IPv6 address
-            shown = location.partition("?")[0].rpartition("@")[2]
-        target = self._shorten(shown)
+            address = location.partition("?")[0].rpartition("@")[2]
+        target = self._shorten(address)
         if self._has_answered:
             return Answer(None, f"redirects to {target}", f"http_{error.status_code}")
-        base, remedy = target.removesuffix("/chat/completions"), f"Correct {spell('base_url')}"
+        base = target.removesuffix("/chat/completions")
+        remedy = f"Correct {spell('base_url')}"
         if base not in (target, self._url):
             remedy = f"If you trust it, give {spell('base_url', base)}"
         raise StoppedError(f"{self._url}: redirects to {target}, and redirects are not followed. {remedy}")
@@ -388,80 +422,3 @@ class Endpoint:
 
     def _shorten(self, text: str) -> str:
         return self._key.hide(" ".join(text.split()))[:_SAID]
-
-
-def _count_tokens(reported: int, text_bytes: int) -> int:
-    """Return the reported tokens, or the bytes of the text (the worst case) if so few tokens cannot hold the text."""
-    return reported if reported * _BYTES_OF_TOKEN >= text_bytes else text_bytes
-
-
-def _measure_answer(found: Any) -> int:
-    try:
-        return len(orjson.dumps(found["choices"][0]["message"]))
-    except (KeyError, IndexError, TypeError):  # not a completion, or a text that UTF-8 cannot encode
-        return 0
-
-
-def _read_body(response: Any) -> Any:
-    body = bytearray()
-    with contextlib.closing(response):
-        for piece in response.iter_bytes():
-            body += piece
-            if len(body) > _LARGEST:
-                break
-    headers = [(name, value) for name, value in response.headers.items() if name != "content-encoding"]
-    return type(response)(response.status_code, headers=headers, content=bytes(body), request=response.request)
-
-
-def _read_wait(headers: Any) -> float:
-    for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
-        if re.fullmatch(r"[0-9]+(\.[0-9]*)?", text := headers.get(name, "")):
-            return float(text) / unit
-    try:
-        return parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - time.time()
-    except (TypeError, ValueError, OverflowError):
-        return 0.0
-
-
-def _find_name(names: Sequence[str], text: str) -> str | None:
-    return next((name for name in names if re.search(rf"(?<![a-zA-Z_]){re.escape(name)}(?![a-zA-Z_])", text)), None)
-
-
-def _find_kind(status: int, summary: str) -> int:
-    if status not in (_BAD_REQUEST, 429):
-        return status
-    return next((kind for kind, said in _MEANS.items() if re.search(said, summary, re.IGNORECASE)), status)
-
-
-def _parse(response: Any) -> Any:
-    try:
-        return loads(response.content)
-    except NotJSONError:
-        return None
-
-
-def _summarize(response: Any) -> str:
-    found = _parse(response)
-    return summarize_error(_find_error(found)) if isinstance(found, dict) else response.text[:_SUMMARIZED]
-
-
-def _find_error(found: dict[str, Any]) -> Any:
-    """Return the error in a response body, or None. Errors can have status 200 (LM Studio), or be in `choices` (OpenRouter)."""
-    choices = found.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    return found.get("error") or first.get("error") or (None if "choices" in found else found)
-
-
-def _split_address(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-        is_text = url.isprintable() and " " not in url
-        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and is_text:
-            return parts
-    except (ValueError, TypeError, AttributeError):  # an invalid IPv6 address or port, or not a text
-        pass
-    raise InputError(f"{url!r}: is not an http address. Give one such as http://localhost:8000/v1")
-
-
-def _show_address(parts: SplitResult) -> str:
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -31,8 +31,8 @@ class Key:
 
     def __init__(self, variable: str = KEY_VARIABLE, headers: Mapping[str, str] | None = None) -> None:
         if not variable:
-            given = spell("key_variable", variable)
-            raise InputError(f"{given}: give the name of the environment variable that holds the key")
+            option = spell("key_variable", variable)
+            raise InputError(f"{option}: give the name of the environment variable that holds the key")
         self.variable = variable
         self.value = os.environ.get(variable, "")
         if self.value and not _SENDABLE.fullmatch(self.value):
@@ -40,15 +40,20 @@ class Key:
                 f"{variable}: the key has a blank, a line end or a character that is not printable ASCII. "
                 "Set the variable to the key alone: lines of a .env file saved on Windows end with an invisible \\r"
             )
+
         if not isinstance(headers, Mapping | None):
             raise InputError(f"{spell('headers')} is a {type(headers).__name__}; give a dict: {{name: value}}")
         self.headers = {str(name): str(value) for name, value in (headers or {}).items()}
         for name, value in self.headers.items():
             if not (_SENDABLE.fullmatch(name) and _SENDABLE.fullmatch(value.replace(" ", ""))):
-                told = f"{spell('headers', name)}: the header is not printable ASCII"
-                raise InputError(f"{told}. Correct the header's name or value")
-        in_headers = [part for value in self.headers.values() for part in (value, *value.split()[-1:])]  # Bearer KEY
-        self.hide = make_hider([self.value, *in_headers])
+                raise InputError(
+                    f"{spell('headers', name)}: the header is not printable ASCII. Correct the header's name or value"
+                )
+
+        secrets = [self.value]
+        for value in self.headers.values():
+            secrets += [value, *value.split()[-1:]]  # Bearer KEY
+        self.hide = make_hider(secrets)
 
 
 def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
@@ -60,7 +65,9 @@ def make_hider(secrets: Iterable[str]) -> Callable[[str], str]:
     '{"Authorization": "Bearer ***"}'
     """
     written: list[str] = []  # patterns: unchanged, as in repr, JSON, URLs, HTML and wrapped text, and in Base64
-    for secret in (one for one in secrets if len(one) >= _SHORTEST_SECRET):
+    for secret in secrets:
+        if len(secret) < _SHORTEST_SECRET:
+            continue
         # No part of the pattern backtracks: the text comes from the endpoint.
         characters = (_match_character(character) for character in secret if character != "\\")
         written += filter(None, (re.escape(secret), _GAP.join(characters)))
@@ -77,9 +84,10 @@ def _encode_base64(secret: str) -> Iterator[str]:
     for before in range(3):
         whole = (before + len(content)) // 3 * 3 - before
         encoded = base64.b64encode(bytes(before) + content[:whole]).decode()
-        own = encoded[before + (before > 0) :]  # the first signs also depend on the text before
-        yield own
-        yield own.translate(_URL_SAFE)
+        first = before + (before > 0)  # earlier signs also depend on the text before
+        of_secret = encoded[first:]
+        yield of_secret
+        yield of_secret.translate(_URL_SAFE)
 
 
 def _match_base64(encoded: str) -> str:

@@ -128,22 +128,30 @@ def label(
     budget = Budget(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries)
     key = Key(key_variable, headers)
     models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
-    given = locals()  # all arguments by their names
-    given["prompt"] = None if prompt is None else str(make_path(prompt, spell("prompt")))
-    requests, _, systems = prepare_job(source, queries, models, given)
+    arguments = locals()  # all arguments by their names
+    arguments["prompt"] = None if prompt is None else str(make_path(prompt, spell("prompt")))
+    requests, _, systems = prepare_job(source, queries, models, arguments)
     warn_of_family(models, systems)
-    with Journal.open(None if journal is None else Path(journal)) as kept:
-        plan = plan_calls(requests, kept, retry_failed=retry_failed)
-        if older := count_first_answers(plan.to_send, kept):
+
+    with Journal.open(None if journal is None else Path(journal)) as open_journal:
+        plan = plan_calls(requests, open_journal, retry_failed=retry_failed)
+        if older := count_first_answers(plan.to_send, open_journal):
             notice("older_prompt", f"{older}. To use the older answers, give {spell('prompt', FIRST_PROMPT)}")
-        answers = plan.known
+        answers = plan.answers
         if plan.to_send:
             with Endpoint(base_url, key, budget, timeout=timeout) as endpoint:
-                answers = send_calls(plan, endpoint, kept)
+                answers = send_calls(plan, endpoint, open_journal)
+
     grades = collect_grades(requests, answers, plan.judges)
     warn_of_suspicious_grades(grades, requests)
-    if not plan.to_send:
-        return grades
+    if plan.to_send:
+        _warn_of_missing_grades(grades, requests, answers, budget)
+    return grades
+
+
+def _warn_of_missing_grades(
+    grades: pl.DataFrame, requests: Sequence[Request], answers: Mapping[str, Answer], budget: Budget
+) -> None:
     if budget.ended:
         left = grades.filter(status=_NOT_SENT.status).height
         notice(
@@ -152,58 +160,63 @@ def label(
         )
     if warning := find_shortfall(requests, answers):
         notice("label_shortfall", warning)
-    return grades
 
 
 def prepare_job(
-    source: Any, queries: Any, models: Iterable[str], given: Mapping[str, Any]
+    source: Any, queries: Any, models: Iterable[str], arguments: Mapping[str, Any]
 ) -> tuple[list[Request], pl.DataFrame, list[str]]:
-    """Return the requests, the documents to grade, and the names of the systems. `given` has the arguments of `label` by name."""
-    told, samples = read_prompt(given["prompt"]), given["samples"]
-    asked = {name: given[name] for name in Parameters.__dataclass_fields__ if name != "model"}
-    if asked["max_output_tokens"] is None:
-        asked["max_output_tokens"] = told.room
-    parameters = [Parameters(one, **asked) for one in dict.fromkeys(models)]
-    if not parameters:
+    """Return the requests, the documents to grade, and the names of the systems. `arguments` are those of `label` by name."""
+    prompt = read_prompt(arguments["prompt"])
+    samples = arguments["samples"]
+    options = {name: arguments[name] for name in Parameters.__dataclass_fields__ if name != "model"}
+    if options["max_output_tokens"] is None:
+        options["max_output_tokens"] = prompt.room
+    parameters_of_models = [Parameters(model, **options) for model in dict.fromkeys(models)]
+    if not parameters_of_models:
         raise InputError(f"{spell('model', models)}: give the model name that the endpoint uses")
     check_whole_number("samples", samples, 1)
-    if samples > 1 and not parameters[0].temperature:
+    if samples > 1 and not parameters_of_models[0].temperature:
         raise InputError("several samples at temperature 0 repeat one answer. Give a temperature above 0")
-    documents = {name: given[name] for name in ("texts", "results", "qrels", "k", "max_characters")}
-    wanted, systems = collect_documents(source, queries, **documents)
+
+    options_of_documents = {name: arguments[name] for name in ("texts", "results", "qrels", "k", "max_characters")}
+    documents, systems = collect_documents(source, queries, **options_of_documents)
     requests = []
-    for one in parameters:
-        judge = _name_judge(told, one, given)
+    for parameters in parameters_of_models:
+        judge = _name_judge(prompt, parameters, arguments)
         for number in range(1, samples + 1):
-            called = f"{judge}#{number}" if samples > 1 else judge
-            requests += make_requests(wanted, told, one, judge=called, sample=number)
-    return requests, wanted, systems
+            judge_of_sample = f"{judge}#{number}" if samples > 1 else judge
+            requests += make_requests(documents, prompt, parameters, judge=judge_of_sample, sample=number)
+    return requests, documents, systems
 
 
-def _name_judge(prompt: Prompt, asked: Parameters, given: Mapping[str, Any]) -> str:
+def _name_judge(prompt: Prompt, parameters: Parameters, arguments: Mapping[str, Any]) -> str:
+    temperature = "none" if parameters.temperature is None else f"{parameters.temperature:g}"
     parts = [
-        f"{asked.model}@{prompt.name}-{prompt.hash}",
-        "tnone" if asked.temperature is None else f"t{asked.temperature:g}",
-        "snippets" if given["texts"] is None else "texts",
-        str(given["max_characters"]),
+        f"{parameters.model}@{prompt.name}-{prompt.hash}",
+        f"t{temperature}",
+        "snippets" if arguments["texts"] is None else "texts",
+        str(arguments["max_characters"]),
     ]
-    if asked.reasoning_effort:
-        parts.append(asked.reasoning_effort)
-    if asked.extra_body:
-        parts.append(hashlib.sha256(json.dumps(dict(asked.extra_body), sort_keys=True).encode()).hexdigest()[:6])
+    if parameters.reasoning_effort:
+        parts.append(parameters.reasoning_effort)
+    if parameters.extra_body:
+        extra_body = json.dumps(dict(parameters.extra_body), sort_keys=True)
+        parts.append(hashlib.sha256(extra_body.encode()).hexdigest()[:6])
     return "/".join(parts)
 
 
 def count_first_answers(to_send: Iterable[Request], journal: Journal) -> str:
     """Return a sentence that counts old answers to `to_send`, or "" for none. Old answers are for the prompt `good-gain-1`."""
     first = read_prompt(FIRST_PROMPT)
-    keys = [
-        replace(one, prompt=first, parameters=replace(one.parameters, max_output_tokens=first.room), sample=1).key
-        for one in to_send
-        if one.prompt.name == DEFAULT_PROMPT
-    ]
+    keys = []
+    for request in to_send:
+        if request.prompt.name == DEFAULT_PROMPT:
+            parameters = replace(request.parameters, max_output_tokens=first.room)
+            keys.append(replace(request, prompt=first, parameters=parameters, sample=1).key)
     count = len(journal.find(keys))
-    return f"the journal has {count_of(count, 'unused answer')} to the older prompt {FIRST_PROMPT}" if count else ""
+    if not count:
+        return ""
+    return f"the journal has {count_of(count, 'unused answer')} to the older prompt {FIRST_PROMPT}"
 
 
 _NO_TEXT = Answer(None, "there is no text to show", "no_text")
@@ -212,7 +225,9 @@ _NOT_SENT = Answer(None, None, "not_sent")
 
 
 def _find_answer(request: Request, answers: Mapping[str, Answer]) -> Answer:
-    return _NO_TEXT if request.document is None else answers.get(request.key, _NOT_SENT)
+    if request.document is None:
+        return _NO_TEXT
+    return answers.get(request.key, _NOT_SENT)
 
 
 def collect_grades(
@@ -220,27 +235,28 @@ def collect_grades(
 ) -> pl.DataFrame:
     """Return a row for each request. `judges` has the judges of answers that were given with other options, by key."""
     rows = []
-    for one in requests:
-        answer = _find_answer(one, answers)
-        told = answer.grade, answer.reason, answer.status, answer.raw
-        judge = judges.get(one.key, one.judge)
-        rows.append((one.query_id, one.doc_id, judge, *told, one.cut))
+    for request in requests:
+        answer = _find_answer(request, answers)
+        judge = judges.get(request.key, request.judge)
+        fields_of_answer = (answer.grade, answer.reason, answer.status, answer.raw)
+        rows.append((request.query_id, request.doc_id, judge, *fields_of_answer, request.cut))
     return pl.DataFrame(rows, schema=_GRADES, orient="row")
 
 
 def find_shortfall(requests: Sequence[Request], answers: Mapping[str, Answer]) -> str:
     """Return why fewer than half of the requests gave a grade, or "" if half or more gave a grade."""
-    found = [_find_answer(one, answers) for one in requests]
-    graded = sum(answer.grade is not None for answer in found)
-    if not found or 2 * graded >= len(found):
+    all_answers = [_find_answer(request, answers) for request in requests]
+    graded = sum(answer.grade is not None for answer in all_answers)
+    if not all_answers or 2 * graded >= len(all_answers):
         return ""
-    told = f"only {graded:,} of {count_of(len(found), 'request')} gave a grade" if graded else "nothing was graded"
-    tried = [answer for answer in found if answer not in (_NO_TEXT, _NOT_SENT)]
-    return (
-        f"{told}: {explain_failures(tried, schema=requests[0].parameters.schema)}"
-        if any(answer.failed for answer in tried)
-        else told
-    )
+
+    shortfall = "nothing was graded"
+    if graded:
+        shortfall = f"only {graded:,} of {count_of(len(all_answers), 'request')} gave a grade"
+    tried = [answer for answer in all_answers if answer not in (_NO_TEXT, _NOT_SENT)]
+    if any(answer.failed for answer in tried):
+        shortfall += f": {explain_failures(tried, schema=requests[0].parameters.schema)}"
+    return shortfall
 
 
 #: The smallest number of grades of one judge whose distribution is looked at, and the largest usual share of one grade.
@@ -265,24 +281,28 @@ def _find_suspicions(rows: pl.DataFrame, prompt: Prompt) -> Iterator[str]:
     repeated = int(rows.get_column("reason").is_in(list(prompt.placeholders)).sum())
     if repeated > _MOST_REPEATED * total:
         yield f"{repeated:,} of {count_of(total, 'reason')} repeat the placeholder of the prompt"
+
     counts = rows.get_column("grade").value_counts(sort=True)
     if total < _ENOUGH:
         return
     grade, number = counts.row(0)
     if number > _MOST_OF_ONE * total:
         yield f"{number:,} of {total:,} grades are {grade}"
-    elif counts.height == 2 and set(counts.get_column("grade")) == {min(prompt.grades), max(prompt.grades)}:
-        yield f"all {total:,} grades are {min(prompt.grades)} or {max(prompt.grades)}, none is between"
+        return
+    lowest, highest = min(prompt.grades), max(prompt.grades)
+    if set(counts.get_column("grade")) == {lowest, highest}:
+        yield f"all {total:,} grades are {lowest} or {highest}, none is between"
 
 
 def warn_of_family(models: Iterable[str], systems: Sequence[str]) -> None:
     """Warn if the name of a system contains the judge's model family, such as gpt for `openai/gpt-4.1-mini`."""
     for model in models:
-        family = next(iter(_WORD.findall(model.rpartition("/")[2].lower())), "")
-        same = [system for system in systems if family in _WORD.findall(system.lower())]
-        if same and len(family) > 2:
+        words = _WORD.findall(model.rpartition("/")[2].lower())
+        family = words[0] if words else ""
+        relatives = [system for system in systems if family in _WORD.findall(system.lower())]
+        if relatives and len(family) > 2:
             notice(
                 "judge_of_own_family",
-                f"the judge {model} and the system {same[0]} are of one family of models ({family}), and models favour their "
+                f"the judge {model} and the system {relatives[0]} are of one family of models ({family}), and models favour their "
                 "own family. Have people or another family grade some documents",
             )

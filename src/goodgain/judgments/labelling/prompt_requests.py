@@ -82,13 +82,12 @@ class Prompt:
             "description": description or "",
             "document": f"<document {mark}>\n{document}\n</document {mark}>",
         }
+
         text = self.text if description else _DESCRIPTION_LINE.sub("", self.text)
         parts = _BREAK.split(text, maxsplit=1)
         roles = ("system", "user") if len(parts) == 2 else ("user",)
-        return [
-            {"role": role, "content": _PLACES.sub(lambda found: values[found[1]], part).strip()}
-            for role, part in zip(roles, parts, strict=True)
-        ]
+        contents = [_PLACES.sub(lambda place: values[place[1]], part).strip() for part in parts]
+        return [{"role": role, "content": content} for role, content in zip(roles, contents, strict=True)]
 
 
 def read_prompt(name: str | Path | None = None) -> Prompt:
@@ -102,22 +101,28 @@ def read_prompt(name: str | Path | None = None) -> Prompt:
     ('good-gain', (0, 1, 2, 3))
     """
     path = Path(name or DEFAULT_PROMPT)
-    ours = files("goodgain.judgments.labelling") / "prompts"
-    is_ours = f"{path}.txt" in {file.name for file in ours.iterdir()}
+    folder = files("goodgain.judgments.labelling") / "prompts"
+    is_built_in = f"{path}.txt" in {file.name for file in folder.iterdir()}
     try:
-        text = (ours / f"{path}.txt").read_text(encoding="utf-8") if is_ours else read_bytes(path).data.decode()
+        if is_built_in:
+            text = (folder / f"{path}.txt").read_text(encoding="utf-8")
+        else:
+            text = read_bytes(path).data.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not UTF-8 ({error}). Save the prompt as UTF-8") from None
+
     text = text.replace("\r\n", "\n")
     is_umbrelas = "{{" not in text.replace(_MEANINGS, "") and "{query}" in text and "{passage}" in text
     scale = SCALES["umbrela" if is_umbrelas else DEFAULT_PROMPT]
     text = text.replace(_MEANINGS, scale.write_lines())
     if is_umbrelas:
         text = text.replace("{query}", "{{query}}").replace("{passage}", "{{document}}")
+
     for place in ("query", "document"):
         if f"{{{{{place}}}}}" not in text:
             raise InputError(f"{path}: the prompt has no {{{{{place}}}}}. Write it where the {place} belongs")
-    return Prompt(path.name if is_ours else path.stem, text, tuple(map(int, scale.grades)))
+    name = path.name if is_built_in else path.stem
+    return Prompt(name, text, tuple(map(int, scale.grades)))
 
 
 def _find_mark(text: str) -> str:
@@ -154,24 +159,30 @@ class Parameters:
         check_whole_number("max_output_tokens", self.max_output_tokens, 1)
         if self.output_limit not in OUTPUT_LIMITS:
             raise InputError(f"{spell('output_limit', self.output_limit)}: give {' or '.join(OUTPUT_LIMITS)}")
-        given = spell("extra_body", self.extra_body)
+
+        option = spell("extra_body", self.extra_body)
+        extra_body = self.extra_body or {}
         try:
-            json.dumps(dict(self.extra_body or {}))
+            json.dumps(dict(extra_body))
         except (TypeError, ValueError):
-            raise InputError(f"{given}: give a JSON object, such as {{'top_k': 1}}") from None
-        if ours := [name for name in ("model", "messages", "stream", "n") if name in (self.extra_body or {})]:
-            raise InputError(f"{given}: leave out {ours[0]}, because goodgain does not allow this field")
+            raise InputError(f"{option}: give a JSON object, such as {{'top_k': 1}}") from None
+        for name in ("model", "messages", "stream", "n"):
+            if name in extra_body:
+                raise InputError(f"{option}: leave out {name}, because goodgain does not allow this field")
 
     @property
     def key(self) -> str:
         """The parameters as JSON. If unset, `reasoning_effort` and `extra_body` are left out, because old journals lack both."""
-        first, newer = astuple(self)[:5], (self.reasoning_effort, self.extra_body)
-        return json.dumps([*first, *(newer if any(newer) else ())], sort_keys=True)
+        first = astuple(self)[:5]
+        newer = (self.reasoning_effort, self.extra_body)
+        values = [*first, *newer] if any(newer) else first
+        return json.dumps(values, sort_keys=True)
 
 
 def check_number(name: str, value: Any, least: float, most: float, *, others: str = "") -> None:
     """Raise `InputError` unless `value` is a number from `least` to `most`. The message ends with `others`."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:
         raise InputError(f"{spell(name, value)}: give a number from {least:g} to {most:,g}{others}")
 
 
@@ -193,14 +204,16 @@ class Request:
     @cached_property
     def key(self) -> str:
         """The journal keeps the answer under this key. The key is a hash of the parameters, prompt, texts and sample number."""
-        asked = (self.query, self.description, self.document, self.sample)
-        return _hash(json.dumps([self.parameters.key, _hash(self.prompt.text), *asked]))
+        return _hash(json.dumps([self.parameters.key, _hash(self.prompt.text), *self._texts]))
 
     @cached_property
     def question(self) -> str:
         """A hash of the model, prompt, texts and sample number: what is asked, whatever the other parameters."""
-        asked = (self.query, self.description, self.document, self.sample)
-        return _hash(json.dumps([self.parameters.model, _hash(self.prompt.text), *asked]))
+        return _hash(json.dumps([self.parameters.model, _hash(self.prompt.text), *self._texts]))
+
+    @property
+    def _texts(self) -> tuple[str, str | None, str | None, int]:
+        return self.query, self.description, self.document, self.sample
 
     @property
     def messages(self) -> list[Message]:
@@ -208,19 +221,16 @@ class Request:
 
     @property
     def body(self) -> dict[str, Any]:
-        asked = self.parameters
-        body: dict[str, Any] = {
-            "model": asked.model,
-            "messages": self.messages,
-            asked.output_limit: asked.max_output_tokens,
-        }
-        if asked.temperature is not None:
-            body["temperature"] = asked.temperature
-        if asked.reasoning_effort is not None:
-            body["reasoning_effort"] = asked.reasoning_effort
-        if asked.schema:
+        parameters = self.parameters
+        body: dict[str, Any] = {"model": parameters.model, "messages": self.messages}
+        body[parameters.output_limit] = parameters.max_output_tokens
+        if parameters.temperature is not None:
+            body["temperature"] = parameters.temperature
+        if parameters.reasoning_effort is not None:
+            body["reasoning_effort"] = parameters.reasoning_effort
+        if parameters.schema:
             body["response_format"] = self.prompt.schema
-        return body | dict(asked.extra_body or {})
+        return body | dict(parameters.extra_body or {})
 
     @property
     def size(self) -> int:
@@ -229,9 +239,13 @@ class Request:
     @property
     def most_output(self) -> int:
         """The largest limit on output tokens in the request: `max_output_tokens`, or a limit in `extra_body`."""
-        extra = self.parameters.extra_body or {}
-        others: list[int] = [extra[name] for name in OUTPUT_LIMITS if isinstance(extra.get(name), int)]
-        return max([self.parameters.max_output_tokens, *others])
+        limits = [self.parameters.max_output_tokens]
+        extra_body = self.parameters.extra_body or {}
+        for name in OUTPUT_LIMITS:
+            limit = extra_body.get(name)
+            if isinstance(limit, int):
+                limits.append(limit)
+        return max(limits)
 
     @property
     def most_tokens(self) -> int:
@@ -240,8 +254,9 @@ class Request:
 
 
 def make_requests(
-    wanted: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, judge: str = "", sample: int = 1
+    documents: pl.DataFrame, prompt: Prompt, parameters: Parameters, *, judge: str = "", sample: int = 1
 ) -> list[Request]:
-    """Return a request for each row of `wanted`, the frame that `collect_documents` returns."""
-    columns = wanted.select("query", "description", "query_id", "doc_id", "cut", document="text")
-    return [Request(prompt, parameters, judge=judge, sample=sample, **row) for row in columns.iter_rows(named=True)]
+    """Return a request for each row of `documents`, the frame that `collect_documents` returns."""
+    columns = documents.select("query", "description", "query_id", "doc_id", "cut", document="text")
+    rows = columns.iter_rows(named=True)
+    return [Request(prompt, parameters, judge=judge, sample=sample, **row) for row in rows]
