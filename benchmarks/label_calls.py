@@ -20,7 +20,7 @@ import openai
 import polars as pl
 
 import goodgain as gg
-from goodgain.judgments.judging.documents_to_judge import collect_documents
+from goodgain.judgments.labelling.documents_to_label import collect_documents
 from goodgain.judgments.labelling.prompt_requests import Parameters, make_requests, read_prompt
 
 SERVER = """

@@ -284,7 +284,7 @@ def test_commands_join_and_pool_lists_a_page_once(tmp_path: Path) -> None:
 
 
 def test_documents_to_label_are_those_without_a_label_under_any_spelling() -> None:
-    from goodgain.judgments.judging.documents_to_judge import collect_documents
+    from goodgain.judgments.labelling.documents_to_label import collect_documents
 
     queries = pl.DataFrame({"query_id": ["q1", "q2"], "text": ["one", "two"]})
     with pytest.warns(gg.GoodgainNotice, match="no text to show"):

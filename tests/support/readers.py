@@ -8,8 +8,8 @@ from pathlib import Path
 
 import goodgain as gg
 from goodgain.files import opening
-from goodgain.judgments.judging.documents_to_judge import collect_documents, read_queries, read_texts
 from goodgain.judgments.judging.grade_table import read_grades
+from goodgain.judgments.labelling.documents_to_label import collect_documents, read_queries, read_texts
 from goodgain.logs.traces.formats import formats
 from tests.logs.traces.logs import WRITERS
 

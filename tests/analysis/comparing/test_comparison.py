@@ -18,7 +18,7 @@ import pytest
 import goodgain as gg
 from goodgain import Comparison, compare
 from goodgain.errors import GoodgainNotice
-from goodgain.judgments.judging.documents_to_judge import collect_documents
+from goodgain.judgments.labelling.documents_to_label import collect_documents
 from goodgain.measures import MEASURES
 from goodgain.statistics.statistical_tests import correct_by_holm
 from tests.support.counts import how_many

@@ -515,8 +515,8 @@ def test_many_kept_answers_are_found_quickly(tmp_path: Path) -> None:
     count = how_many(2_000, full=20_000)
     with serve(lambda call: good()) as server:
         ask(server, 1, journal=tmp_path / "j")
-    from goodgain.judgments.judging.documents_to_judge import collect_documents
     from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
+    from goodgain.judgments.labelling.documents_to_label import collect_documents
     from goodgain.judgments.labelling.prompt_requests import Parameters, make_requests, read_prompt
 
     texts = documents(count)

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.judgments.judging.documents_to_judge import collect_documents, read_queries, read_texts
+from goodgain.judgments.labelling.documents_to_label import collect_documents, read_queries, read_texts
 from tests.formats.test_damaged_files import encode
 from tests.support.tables import ROOT
 

@@ -4,10 +4,10 @@ AC1 and AC2 depend on all grades of the scale, even on grades that no judge gave
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -73,10 +73,13 @@ class Agreement:
         grades = pl.col("grade", "other_grade").map_elements("{:g}".format, pl.String)
         frames = {"Judges": self.judges, "Pairs of judges": self.pairs, "Intervals": self.intervals}
         frames["Grades given together"] = self.confusion.with_columns(grades)
-        overall = [(name, format_cell(value, 4)) for name, value in self.overall.items()]
-        overall.append(("verdict", self.verdict))
-        names_shown = [Table.of_frame(frame, title, places=4) for title, frame in frames.items() if frame is not None]
-        return [Table.of("All judges", ["measure", "value"], 1, overall), *names_shown]
+        texts = [(name, format_cell(value, 4)) for name, value in self.overall.items()]
+        texts.append(("verdict", self.verdict))
+        tables = [Table.of("All judges", ["measure", "value"], 1, texts)]
+        for title, frame in frames.items():
+            if frame is not None:
+                tables.append(Table.of_frame(frame, title, places=4))
+        return tables
 
     def _repr_html_(self) -> str:
         return write_html(self.tables())
@@ -116,75 +119,113 @@ def agreement(grades: Any, *, scale: ScaleLike, names: bool = False, intervals: 
             "grades with the column judge"
         )
     names_shown = judges if names else _name_after_files(read, judges)
-
-    # a row per grade, with the numbers of its document, its judge and the unit that the bootstrap draws
-    numbered = pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64)
-    frame = read.frame.select("document", "query_id", numbered, "grade")
-    queries = frame.unique("document").sort("document").get_column("query_id").rank("dense").cast(pl.Int64).to_numpy()
-    units = queries if len(np.unique(queries)) >= _FEWEST_QUERIES else np.arange(len(queries))
-    grades = sorted(frame.get_column("grade").drop_nulls().unique())
-    graded = frame.drop_nulls("grade").with_columns(
-        place=pl.col("grade").replace_strict(grades, range(len(grades)), return_dtype=pl.Int64),
-        unit=pl.lit(pl.Series(units)).gather(pl.col("document")),
-    )
-    graded = graded.sort("document", "grade")  # a fixed order, so that rounding in sums does not vary
-
-    # patterns[k]: how many judges gave each grade; number[k]: how many documents have this pattern
-    by_document = graded.group_by("document", "unit").agg(
-        (pl.col("grade") == grade).sum().cast(pl.Float64).alias(f"{grade:g}") for grade in grades
-    )
-    counts = by_document.drop("document", "unit").to_numpy()
-    patterns, pattern_of = np.unique(counts, axis=0, return_inverse=True)
-    number = np.bincount(pattern_of.ravel()).astype(np.float64)
-    several = int(number[patterns.sum(axis=1) > 1].sum())
-    find_alpha = partial(_krippendorff_alpha, patterns)
-    alphas = {"alpha_nominal": partial(find_alpha, ordinal=False), "alpha_ordinal": partial(find_alpha, ordinal=True)}
-
+    graded, documents = _number_grades(read.frame, judges)
     weights = _weigh_grades(grade_scale)
-    places = [grade_scale.grades.index(grade) for grade in grades]  # unused grades have zero counts
+    grades_used = sorted(graded.get_column("grade").unique())
+    places = [grade_scale.grades.index(grade) for grade in grades_used]  # unused grades have zero counts
     used_weights = {name: matrix[np.ix_(places, places)] for name, matrix in weights.items()}
-    ac1, ac2 = (_gwet_ac(patterns, number, used_weights[name], matrix) for name, matrix in weights.items())
-    overall = {
-        "documents": len(queries),
-        "coverage": float(number.sum() / len(queries)),
-        "several": several,
-        "tie_rate": int(count_ties(read.frame).get_column("tie").sum()) / several if several else None,
-        **{name: find(number) for name, find in alphas.items()},
-        "ac1": ac1,
-        "ac2": ac2,
-    }
 
-    # a row per document and pair of judges; the first judge has the smaller number
-    other = graded.select("document", other="judge", other_grade="grade", other_place="place")
-    paired = graded.join(other, on="document").filter(pl.col("judge") < pl.col("other")).sort("judge", "other")
-    pairs, coefficients_of_pairs = _describe_pairs(paired, used_weights)
+    counts = _count_patterns(graded, grades_used)
+    find_alpha = partial(_krippendorff_alpha, counts.patterns)
+    alphas = {"alpha_nominal": partial(find_alpha, ordinal=False), "alpha_ordinal": partial(find_alpha, ordinal=True)}
+    ac1, ac2 = (
+        _gwet_ac(counts.patterns, counts.documents, used_weights[name], matrix) for name, matrix in weights.items()
+    )
+    overall = _describe_coverage(counts, documents, read.frame)
+    overall |= {name: find(counts.documents) for name, find in alphas.items()}
+    overall |= {"ac1": ac1, "ac2": ac2}
+
+    pairs_of_grades = _pair_grades(graded)
+    pairs, coefficients_of_pairs = _describe_pairs(pairs_of_grades, used_weights)
     cell = ["judge", "other", "grade", "other_grade"]
-    confusion = paired.group_by(cell).agg(documents=pl.len().cast(pl.Int64)).sort(cell)
-
-    interval_table = None
-    if intervals:
-        patterns_of_units = by_document.get_column("unit").to_numpy(), pattern_of.ravel(), len(patterns)
-        coefficients = [(name, None, None, find, patterns_of_units) for name, find in alphas.items()]
-        interval_table = _find_intervals([*coefficients, *coefficients_of_pairs])
-    verdict = _write_verdict(overall, interval_table)
-    judge, other_judge = (
+    confusion = pairs_of_grades.group_by(cell).agg(documents=pl.len().cast(pl.Int64)).sort(cell)
+    judge_name, other_name = (
         pl.col(name).replace_strict(range(len(names_shown)), names_shown) for name in ("judge", "other")
     )
+    interval_table = None
+    if intervals:
+        kinds = (counts.units, counts.pattern_of, len(counts.patterns))
+        coefficients: list[Coefficient] = [(name, None, None, find, kinds) for name, find in alphas.items()]
+        interval_table = _find_intervals([*coefficients, *coefficients_of_pairs]).with_columns(judge_name, other_name)
     return Agreement(
         scale=grade_scale.name,
         overall=overall,
-        verdict=verdict,
-        judges=_describe_judges(graded, len(judges), len(queries)).with_columns(judge),
-        pairs=pairs.with_columns(judge, other_judge),
-        confusion=confusion.with_columns(judge, other_judge),
-        intervals=None if interval_table is None else interval_table.with_columns(judge, other_judge),
+        verdict=_write_verdict(overall, interval_table),
+        judges=_describe_judges(graded, len(judges), documents).with_columns(judge_name),
+        pairs=pairs.with_columns(judge_name, other_name),
+        confusion=confusion.with_columns(judge_name, other_name),
+        intervals=interval_table,
     )
+
+
+def _number_grades(grades: pl.DataFrame, judges: pl.Series) -> tuple[pl.DataFrame, int]:
+    """Return a row per grade, and the number of documents, also of those without a grade.
+
+    The columns are document, query_id, judge (the number in `judges`), grade, place (the number of the grade among those given)
+    and unit (the number of what the bootstrap draws: the query, or the document if there are few queries).
+    """
+    judge = pl.col("judge").replace_strict(judges, pl.int_range(len(judges), eager=True), return_dtype=pl.Int64)
+    numbered = grades.select("document", "query_id", judge, "grade")
+    query_ids = numbered.unique("document").sort("document").get_column("query_id")
+    units = query_ids.rank("dense").cast(pl.Int64).to_numpy()
+    if len(np.unique(units)) < _FEWEST_QUERIES:
+        units = np.arange(len(query_ids))
+
+    grades_used = sorted(numbered.get_column("grade").drop_nulls().unique())
+    place = pl.col("grade").replace_strict(grades_used, range(len(grades_used)), return_dtype=pl.Int64)
+    unit = pl.lit(pl.Series(units)).gather(pl.col("document"))
+    graded = numbered.drop_nulls("grade").with_columns(place=place, unit=unit)
+    # a fixed order, so that rounding in sums does not vary
+    return graded.sort("document", "grade"), len(query_ids)
+
+
+class _Patterns(NamedTuple):
+    """Which grades the documents got: documents with the same numbers of grades have one pattern."""
+
+    patterns: Matrix  # a row per pattern: how many judges gave each grade
+    documents: Matrix  # the number of documents of each pattern, as floats for the coefficients
+    pattern_of: Numbers  # the pattern of each document
+    units: Numbers  # the unit of each document
+
+
+def _count_patterns(graded: pl.DataFrame, grades: Sequence[float]) -> _Patterns:
+    counts = []
+    for grade in grades:
+        is_grade = pl.col("grade") == grade
+        counts.append(is_grade.sum().cast(pl.Float64).alias(f"{grade:g}"))
+    by_document = graded.group_by("document", "unit").agg(counts)
+    patterns, pattern_of = np.unique(by_document.drop("document", "unit").to_numpy(), axis=0, return_inverse=True)
+    documents = np.bincount(pattern_of.ravel()).astype(np.float64)
+    return _Patterns(patterns, documents, pattern_of.ravel(), by_document.get_column("unit").to_numpy())
+
+
+def _describe_coverage(counts: _Patterns, documents: int, grades: pl.DataFrame) -> dict[str, float | None]:
+    has_several = counts.patterns.sum(axis=1) > 1
+    with_several = int(counts.documents[has_several].sum())
+    tie_rate = None
+    if with_several:
+        ties = int(count_ties(grades).get_column("tie").sum())
+        tie_rate = ties / with_several
+    return {
+        "documents": documents,
+        "coverage": float(counts.documents.sum() / documents),
+        "several": with_several,
+        "tie_rate": tie_rate,
+    }
+
+
+def _pair_grades(graded: pl.DataFrame) -> pl.DataFrame:
+    """Return a row per document and pair of judges. The first judge has the smaller number."""
+    of_other = graded.select("document", other="judge", other_grade="grade", other_place="place")
+    pairs = graded.join(of_other, on="document").filter(pl.col("judge") < pl.col("other"))
+    return pairs.sort("judge", "other")
 
 
 def _weigh_grades(scale: Scale) -> dict[str, Matrix]:
     """Return the weights of pairs of grades: 1 for equal grades; for quadratic weights, less the further they are apart."""
     grades = np.asarray(scale.grades, dtype=np.float64)
-    distance = (grades[:, None] - grades[None, :]) / (grades.max() - grades.min())
+    distance = grades[:, None] - grades[None, :]
+    distance = distance / (grades.max() - grades.min())
     return {"kappa": np.eye(len(grades)), "kappa_quadratic": np.asarray(1 - distance**2)}
 
 
@@ -207,13 +248,13 @@ def _name_after_files(grades: Grades, judges: pl.Series) -> pl.Series:
 def _write_verdict(overall: Mapping[str, float | None], intervals: pl.DataFrame | None) -> str:
     """Return whether the judges agree enough, by the thresholds of Krippendorff (2004) for alpha."""
     alpha, ac2 = overall["alpha_ordinal"], overall["ac2"]
-    several = int(overall["several"] or 0)
-    if several < _FEWEST_DOCUMENTS:
-        return f"no verdict: only {count_of(several, 'document')} with grades of two judges; {_FEWEST_DOCUMENTS} are needed"
+    documents = int(overall["several"] or 0)
+    if documents < _FEWEST_DOCUMENTS:
+        return f"no verdict: only {count_of(documents, 'document')} with grades of two judges; {_FEWEST_DOCUMENTS} are needed"
     if alpha is None:
         return "no verdict: alpha is undefined, because the judges gave one grade only"
 
-    fact = f"alpha_ordinal {alpha:.2f} over {count_of(several, 'document')}"
+    fact = f"alpha_ordinal {alpha:.2f} over {count_of(documents, 'document')}"
     if alpha >= _RELIABLE:
         verdict = f"the judges agree: {fact} is at least {_RELIABLE:.2f}"
     elif alpha >= _TENTATIVE:
@@ -333,25 +374,31 @@ def _krippendorff_alpha(patterns: Matrix, documents: Matrix, *, ordinal: bool) -
     # axes: the two grades of a pair
     together = counts.T @ (counts * share[:, None]) - np.diag(share @ counts)
     totals = together.sum(axis=1)
+
     if ordinal:  # distance: n_a/2 + n_b/2 + the grades between a and b
         middle = np.cumsum(totals) - totals / 2
-        distance = (middle[:, None] - middle[None, :]) ** 2
+        gaps = middle[:, None] - middle[None, :]
+        distance = gaps**2
     else:
         distance = 1 - np.eye(len(totals))
     expected = float((distance * np.outer(totals, totals)).sum())
     observed = float((distance * together).sum())
-    return None if expected == 0 else 1 - float(totals.sum() - 1) * observed / expected
+    if expected == 0:
+        return None
+    pairable_grades = float(totals.sum())
+    return 1 - (pairable_grades - 1) * observed / expected
 
 
 def _gwet_ac(patterns: Matrix, documents: Matrix, weights: Matrix, scale: Matrix) -> float | None:
     """Return Gwet's AC2 (2014), or AC1 for identity weights. `weights` covers the given grades, `scale` covers the whole scale."""
     grades_of_kind = patterns.sum(axis=1)
-    several = grades_of_kind > 1
-    if not several.any():
+    has_several = grades_of_kind > 1
+    if not has_several.any():
         return None
-    counts, number = patterns[several], grades_of_kind[several]
-    agreeing = (counts * (counts @ weights - 1)).sum(axis=1) / (number * (number - 1))
-    observed = float(agreeing @ documents[several] / documents[several].sum())
+    counts, number = patterns[has_several], grades_of_kind[has_several]
+    agreeing_pairs = (counts * (counts @ weights - 1)).sum(axis=1)
+    agreeing = agreeing_pairs / (number * (number - 1))
+    observed = float(agreeing @ documents[has_several] / documents[has_several].sum())
 
     share_of_grade = documents @ (patterns / grades_of_kind[:, None]) / documents.sum()
     spread = (share_of_grade * (1 - share_of_grade)).sum()

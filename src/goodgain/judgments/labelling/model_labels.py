@@ -14,10 +14,10 @@ import polars as pl
 from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, count_of, notice
 from goodgain.files.opening import make_path
-from goodgain.judgments.judging.documents_to_judge import collect_documents
 from goodgain.judgments.labelling.answers_and_journal import Answer, Journal
 from goodgain.judgments.labelling.budget import Budget
 from goodgain.judgments.labelling.calls import explain_failures, plan_calls, send_calls
+from goodgain.judgments.labelling.documents_to_label import collect_documents
 from goodgain.judgments.labelling.endpoint import Endpoint
 from goodgain.judgments.labelling.keys import KEY_VARIABLE, Key
 from goodgain.judgments.labelling.prompt_requests import (
