@@ -89,21 +89,21 @@ def _is_of(value: Any, declared: Any) -> bool:
 
 def _says_something(kind: Any) -> bool:
     """Return whether `isinstance` can check a type: not `Any`, a protocol or a typed dict."""
-    return (
-        isinstance(kind, type)
-        and kind is not Any
-        and not hasattr(kind, "_is_protocol")
-        and not hasattr(kind, "__total__")
-    )
+    if not isinstance(kind, type) or kind is Any:
+        return False
+    is_typed_dict = hasattr(kind, "__total__")
+    return not is_typed_dict and not hasattr(kind, "_is_protocol")
 
 
-def _has_pairs(value: Mapping[Any, Any], key: Any, member: Any) -> bool:
-    return all(_is_of(name, key) and _is_of(of, member) for name, of in value.items())
+def _has_pairs(value: Mapping[Any, Any], key_kind: Any, member_kind: Any) -> bool:
+    return all(_is_of(key, key_kind) and _is_of(member, member_kind) for key, member in value.items())
 
 
-def _has_only(value: Iterable[Any], member: Any) -> bool:
+def _has_only(value: Iterable[Any], member_kind: Any) -> bool:
     """Return whether all members are of a type. An iterator is not looked at, because that would use it up."""
-    return not isinstance(value, Collection) or all(_is_of(of, member) for of in value)
+    if not isinstance(value, Collection):
+        return True
+    return all(_is_of(member, member_kind) for member in value)
 
 
 def _describe(declared: Any) -> list[str]:
@@ -117,5 +117,6 @@ def _describe(declared: Any) -> list[str]:
     if kind in _WORDS:
         return [_WORDS[kind]]
     if parts and kind in _LISTS:
-        return [f"a list of {_describe(parts[0])[0].removeprefix('a ')}s"]
+        member = _describe(parts[0])[0].removeprefix("a ")
+        return [f"a list of {member}s"]
     return [getattr(kind, "__name__", str(kind))]

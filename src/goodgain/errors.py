@@ -162,11 +162,11 @@ def notice(
     give(GoodgainNotice(kind, text, about, subject=_subject.get(), minor=minor, of_several=of_several))
 
 
-def give(given: GoodgainNotice) -> None:
+def give(warning: GoodgainNotice) -> None:
     """Pass a notice to the collector, else warn. The warning points at the user's code, not at an installed package."""
     collect = _collector.get()
     if collect is not None:
-        collect(given)
+        collect(warning)
         return
 
     depth = 2
@@ -174,7 +174,7 @@ def give(given: GoodgainNotice) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         frame = frame.f_back
         depth += 1
-    warnings.warn(given, stacklevel=depth)
+    warnings.warn(warning, stacklevel=depth)
 
 
 @contextmanager
@@ -201,10 +201,10 @@ def without_notices(*kinds: str) -> Iterator[None]:
     """Drop the notices of some kinds inside a `with` block. Without `kinds`, drop all notices."""
     outer = _collector.get()
 
-    def collect(given: GoodgainNotice) -> None:
-        if kinds and given.kind not in kinds:
+    def collect(warning: GoodgainNotice) -> None:
+        if kinds and warning.kind not in kinds:
             with _set(_collector, outer):
-                give(given)
+                give(warning)
 
     with collect_notices(collect):
         yield
@@ -230,16 +230,16 @@ def join_notices(notices: Iterable[GoodgainNotice]) -> list[GoodgainNotice]:
     """Join equal notices about several systems into one notice with the names of the systems."""
     # shared text -> subject -> notice
     groups: dict[str, dict[str, GoodgainNotice]] = {}
-    for given in notices:
-        subject = str(given.subject)
-        if given.of_several:
-            shared = given.of_several.rule
-            subject = given.of_several.system or subject
+    for warning in notices:
+        subject = str(warning.subject)
+        if warning.of_several:
+            shared = warning.of_several.rule
+            subject = warning.of_several.system or subject
         elif subject:
-            shared = given.text
+            shared = warning.text
         else:
-            shared = str(given)
-        groups.setdefault(shared, {})[subject] = given
+            shared = str(warning)
+        groups.setdefault(shared, {})[subject] = warning
 
     joined: list[GoodgainNotice] = []
     for shared, by_subject in groups.items():
@@ -247,26 +247,26 @@ def join_notices(notices: Iterable[GoodgainNotice]) -> list[GoodgainNotice]:
         if first.of_several and first.of_several.system and len(by_subject) <= _MOST_LINES:
             joined += by_subject.values()
             continue
-        minor = all(given.minor for given in by_subject.values())
+        minor = all(warning.minor for warning in by_subject.values())
         joined.append(GoodgainNotice(first.kind, _name_systems(shared, by_subject), minor=minor))
     return joined
 
 
 def _name_systems(shared: str, by_subject: dict[str, GoodgainNotice]) -> str:
     first = next(iter(by_subject.values()))
-    texts = {given.text for given in by_subject.values()}
+    texts = {warning.text for warning in by_subject.values()}
     if first.of_several is None or len(texts) == 1:
         subjects = ", ".join(by_subject)
         return f"{subjects}: {first.text}" if subjects else str(first)
 
     are_many = len(by_subject) > _MOST_LINES
     figures_of: dict[str, list[str]] = {}  # system -> the figures of each of its runs
-    for given in by_subject.values():
-        system, run = given.subject
+    for warning in by_subject.values():
+        system, run = warning.subject
         figures = ""
-        if given.of_several:
-            figures = given.of_several.choose_figures(are_many=are_many)
-            system = given.of_several.system or system
+        if warning.of_several:
+            figures = warning.of_several.choose_figures(are_many=are_many)
+            system = warning.of_several.system or system
         figures_of.setdefault(system, []).append(f"run {run} {figures}" if run else figures)
     if are_many:
         systems = [f"{system} {', '.join(figures)}".lstrip() for system, figures in figures_of.items()]
@@ -286,14 +286,14 @@ _progress: ContextVar[Progress | None] = ContextVar("_progress", default=None)
 progress_of_notebook: list[Progress] = []
 
 
-def tell_progress(what: str, done: int, total: int | None) -> None:
+def tell_progress(task: str, done: int, total: int | None) -> None:
     """Report the progress of a long task to the function that `collect_progress` has set, else to the notebook."""
     collect = _progress.get()
     if collect is not None:
-        collect(what, done, total)
+        collect(task, done, total)
         return
     for show in progress_of_notebook:
-        show(what, done, total)
+        show(task, done, total)
 
 
 def collect_progress(collect: Progress) -> AbstractContextManager[None]:

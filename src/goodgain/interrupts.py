@@ -11,9 +11,9 @@ INTERRUPTED, INTERRUPTED_STATUS = "interrupted", 128 + signal.SIGINT
 
 def _end_program_at_interrupt() -> None:
     """Let Ctrl-C end the goodgain command with a message of one line. In other programs, goodgain does not handle signals."""
-    given = sys.argv[0] if sys.argv else ""
-    is_script = given.rpartition("/")[2] == "goodgain" and given in sys.orig_argv
-    is_module = given == "-m" and ("-m", "goodgain") in pairwise(sys.orig_argv)
+    program = sys.argv[0] if sys.argv else ""
+    is_script = program.rpartition("/")[2] == "goodgain" and program in sys.orig_argv
+    is_module = program == "-m" and ("-m", "goodgain") in pairwise(sys.orig_argv)
     if (is_script or is_module) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
 

@@ -170,7 +170,7 @@ def spell(name: str, value: object = ...) -> str:
     if value is ... or isinstance(value, bool):
         return flag if value else f"--no-{flag.removeprefix('--')}"
     if isinstance(value, Mapping):
-        value = [f"{key}={of}" for key, of in value.items()]
+        value = [f"{key}={member}" for key, member in value.items()]
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

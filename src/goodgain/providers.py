@@ -80,19 +80,20 @@ class ProviderScores:
         """Add the labels and the flattened ranking of some queries. `rows` has all their rows, if functions need them."""
         if self._at_once:
             self._waiting.append((labels, ranking.select(Run.columns)))
-            self._rows += [] if rows is None else [rows]
+            if rows is not None:
+                self._rows.append(rows)
         elif not labels.is_empty():
             self._ask(labels, ranking)
 
-    def finish(self, rest: pl.DataFrame, *, has_iterations: bool = False) -> ProvidedValues:
-        """Return the values of the run. `rest` has the labels of the queries that the run lacks.
+    def finish(self, absent: pl.DataFrame, *, has_iterations: bool = False) -> ProvidedValues:
+        """Return the values of the run. `absent` has the labels of the queries that the run lacks.
 
         If the run has iterations, the user's functions get all rows of the run with their iterations, not its ranking.
         """
         if self._at_once:
             labels, rankings = zip(*self._waiting, strict=True)
             rows = _list_results(pl.concat(self._rows)) if has_iterations and self._rows else None
-            self._ask(pl.concat([*labels, rest]), pl.concat(rankings), rows)
+            self._ask(pl.concat([*labels, absent]), pl.concat(rankings), rows)
 
         judged: dict[ir_measures.Measure, dict[str, float]] = {}
         means_in_ir_measures: dict[ir_measures.Measure, tuple[float, int]] = {}
@@ -105,11 +106,11 @@ class ProviderScores:
 
         means = {measure: _aggregate(measure, values) for measure, values in judged.items()}
         types = {"query_id": pl.String, "measure": pl.String, "value": pl.Float64}
-        columns = [
-            pl.DataFrame({"query_id": list(of), "measure": str(measure), "value": list(of.values())}, types)
-            for measure, of in judged.items()
-        ]
-        per_query = pl.concat([pl.DataFrame(schema=types), *columns])
+        tables = [pl.DataFrame(schema=types)]
+        for measure, values in judged.items():
+            columns = {"query_id": list(values), "measure": str(measure), "value": list(values.values())}
+            tables.append(pl.DataFrame(columns, types))
+        per_query = pl.concat(tables)
         return ProvidedValues(means, per_query, self._providers, means_in_ir_measures)
 
     def _ask(self, labels: pl.DataFrame, ranking: pl.DataFrame, rows: pl.DataFrame | None = None) -> None:
@@ -154,14 +155,15 @@ def is_own_function(measure: ir_measures.Measure) -> bool:
 
 def _list_results(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the results of a run with their iterations, in the order of the run."""
-    results = rows.filter(pl.col("doc_id") != EMPTY_DOC).sort("query_id", "iteration", "rank", maintain_order=True)
+    results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
+    results = results.sort("query_id", "iteration", "rank", maintain_order=True)
     return results.select(*Run.columns, "iteration")
 
 
-def _check_query_ids(metrics: Iterable[ir_measures.Metric], known: Collection[str]) -> None:
+def _check_query_ids(metrics: Iterable[ir_measures.Metric], query_ids: Collection[str]) -> None:
     """Raise `MeasureError` if the user's function returned a value for a query that neither the qrels nor the run have."""
     for metric in metrics:
-        if metric.query_id not in known:
+        if metric.query_id not in query_ids:
             raise MeasureError(
                 f"{metric.measure} returned a value for query {metric.query_id!r}, which neither the qrels nor the run have. "
                 "Return the query ids of the run, as text."
@@ -183,7 +185,8 @@ def pause_garbage_collection() -> Iterator[None]:
 def _aggregate(measure: ir_measures.Measure, values: dict[str, float]) -> float:
     """Aggregate the values of queries as ir_measures does. Means use exact sums, so the order of the queries has no effect."""
     aggregator = measure.aggregator()
-    if type(aggregator) is ir_measures.MeanAgg and values and all(map(math.isfinite, values.values())):
+    has_numbers = bool(values) and all(map(math.isfinite, values.values()))
+    if type(aggregator) is ir_measures.MeanAgg and has_numbers:
         return math.fsum(values.values()) / len(values)
     for _, value in sorted(values.items()):
         aggregator.add(value)
@@ -210,21 +213,22 @@ def _group_requests(
     requests: dict[tuple[Any, ...], _Request] = {}
     met: Counter[tuple[Any, ...]] = Counter()  # how many measures a provider cannot distinguish
     for measure in measures:
-        asked, labelling = choose_labelling(measure, fractional)
-        chosen = choose_provider(asked, provider)
-        supported = asked.SUPPORTED_PARAMS
-        given = {name: asked[name] for name in supported if name != asked.AT_PARAM}
-        changed = tuple((name, repr(of)) for name, of in sorted(given.items()) if of != supported[name].default)
-        key = (chosen.NAME, labelling, changed)
-        at = asked[asked.AT_PARAM] if asked.AT_PARAM in supported else None
-        same = (
-            *key,
-            asked.NAME,
-            f"{at:.2f}" if isinstance(at, float) else at,
-        )  # trec_eval keeps two decimals of a recall
-        request = requests.setdefault((*key, met[same]), _Request(chosen, labelling, {}))
-        met[same] += 1
-        request.named[_cache_name(asked)] = measure
+        measure_in_call, labelling = choose_labelling(measure, fractional)
+        chosen = choose_provider(measure_in_call, provider)
+        supported, at_name = measure_in_call.SUPPORTED_PARAMS, measure_in_call.AT_PARAM
+        changed = []  # the parameters that are not defaults
+        for name in sorted(supported):
+            if name != at_name and measure_in_call[name] != supported[name].default:
+                changed.append((name, repr(measure_in_call[name])))
+        at = measure_in_call[at_name] if at_name in supported else None
+        if isinstance(at, float):
+            at = f"{at:.2f}"  # trec_eval keeps two decimals of a recall
+
+        key = (chosen.NAME, labelling, tuple(changed))
+        indistinct = (*key, measure_in_call.NAME, at)
+        request = requests.setdefault((*key, met[indistinct]), _Request(chosen, labelling, {}))
+        met[indistinct] += 1
+        request.named[_cache_name(measure_in_call)] = measure
     return requests.values()
 
 
@@ -232,8 +236,8 @@ def _cache_name(measure: ir_measures.Measure) -> ir_measures.Measure:
     """Return a copy of `measure` with its name stored, because ir_measures asks for the name with each value."""
     name = str(measure)
     kind = type(type(measure).__name__, (type(measure),), {"__repr__": lambda _self: name})
-    made: ir_measures.Measure = kind(**measure.params)
-    return made
+    renamed: ir_measures.Measure = kind(**measure.params)
+    return renamed
 
 
 def _call_provider(request: _Request, qrels: Any, run: Any) -> list[ir_measures.Metric]:
@@ -250,18 +254,21 @@ def _call_provider(request: _Request, qrels: Any, run: Any) -> list[ir_measures.
 
 def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
     """Return the provider that the user named, else the choice of ir_measures; raise `MeasureError` if none computes `measure`."""
-    known = ir_measures.providers.registry
-    if provider is not None and provider not in known:
-        raise MeasureError(f"provider {provider!r} is unknown to ir_measures; it has {', '.join(sorted(known))}")
-    candidates = ir_measures.DefaultPipeline.providers if provider is None else [known[provider]]
-    able = [one for one in candidates if one.supports(measure)]
-    chosen = next((one for one in able if one.is_available()), None)
-    if chosen is None:
-        whom = "any provider of ir_measures" if provider is None else f"provider {provider}"
-        ways = " or ".join(one.install_instructions() or one.NAME for one in able)
-        remedy = f"as installed here; {ways}" if ways else "with these parameters; see ir-measur.es for allowed ones"
-        raise MeasureError(f"{measure} cannot be computed by {whom} {remedy}")
-    return chosen
+    registry = ir_measures.providers.registry
+    if provider is not None and provider not in registry:
+        raise MeasureError(f"provider {provider!r} is unknown to ir_measures; it has {', '.join(sorted(registry))}")
+    candidates = ir_measures.DefaultPipeline.providers if provider is None else [registry[provider]]
+    able = [candidate for candidate in candidates if candidate.supports(measure)]
+    for candidate in able:
+        if candidate.is_available():
+            return candidate
+
+    name = "any provider of ir_measures" if provider is None else f"provider {provider}"
+    remedy = "with these parameters; see ir-measur.es for allowed ones"
+    if able:
+        installs = " or ".join(candidate.install_instructions() or candidate.NAME for candidate in able)
+        remedy = f"as installed here; {installs}"
+    raise MeasureError(f"{measure} cannot be computed by {name} {remedy}")
 
 
 def _check_pytrec_eval(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, _ranking: pl.DataFrame) -> None:
@@ -317,11 +324,11 @@ def _check_ranx(measures: Sequence[ir_measures.Measure], labels: pl.DataFrame, r
         raise MeasureError(
             f"{names}: the ranx provider of ir_measures fails under pandas {pd.__version__}; install pandas<3, or give no provider"
         )
-    judged, found = (set(frame.get_column("query_id")) for frame in (labels, ranking))
-    if judged != found:
+    in_qrels, in_run = (set(frame.get_column("query_id")) for frame in (labels, ranking))
+    if in_qrels != in_run:
         raise MeasureError(
             f"{names}: the ranx provider of ir_measures needs the same queries in run and qrels, and "
-            f"the query {min(judged ^ found)!r} is in only one of the two; leave out the provider"
+            f"the query {min(in_qrels ^ in_run)!r} is in only one of the two; leave out the provider"
         )
 
 

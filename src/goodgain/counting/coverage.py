@@ -1,7 +1,7 @@
 """Computes the coverage of a run (the judged share of its results), and warns of values that may mislead."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
@@ -61,12 +61,14 @@ class SharedQueries(NamedTuple):
         return len(self.both) + len(self.only_judged)
 
 
-def match_queries(searched: pl.Series, judged: pl.Series, never_searched: pl.Series = _NO_QUERIES) -> SharedQueries:
-    """Compare the query ids of a run and qrels. `searched` and `never_searched` are queries of the run."""
-    searched, judged = pl.concat([searched, never_searched]).unique(), judged.unique()
-    is_judged, is_searched = searched.is_in(judged.implode()), judged.is_in(searched.implode())
-    idle = never_searched.filter(never_searched.is_in(judged.implode()))
-    return SharedQueries(searched.filter(is_judged), searched.filter(~is_judged), judged.filter(~is_searched), idle)
+def match_queries(query_ids: pl.Series, judged: pl.Series, never_searched: pl.Series = _NO_QUERIES) -> SharedQueries:
+    """Compare the query ids of a run and qrels. `query_ids` and `never_searched` are queries of the run."""
+    of_run = pl.concat([query_ids, never_searched]).unique()
+    of_qrels = judged.unique()
+    is_judged = of_run.is_in(of_qrels.implode())
+    is_in_run = of_qrels.is_in(of_run.implode())
+    idle = never_searched.filter(never_searched.is_in(of_qrels.implode()))
+    return SharedQueries(of_run.filter(is_judged), of_run.filter(~is_judged), of_qrels.filter(~is_in_run), idle)
 
 
 def list_examples(query_ids: pl.Series) -> list[str]:
@@ -76,8 +78,10 @@ def list_examples(query_ids: pl.Series) -> list[str]:
 
 def join_examples(query_ids: pl.Series) -> str:
     """Return the first three query ids as text, and `...` if there are more."""
-    shown = list_examples(query_ids)
-    return ", ".join(shown) + ", ..." * (len(query_ids) > len(shown))
+    examples = list_examples(query_ids)
+    if len(query_ids) > len(examples):
+        examples.append("...")
+    return ", ".join(examples)
 
 
 class Coverage(NamedTuple):
@@ -126,8 +130,11 @@ class Coverage(NamedTuple):
     @property
     def renumbered(self) -> int:
         """The number of queries whose iteration numbers have gaps, or do not start at the lowest number in the run."""
-        rows = self.numbering.iter_rows(named=True)
-        return sum(row["queries"] for row in rows if not row["is_dense"] or row["lowest"] != self.lowest)
+        renumbered = 0
+        for row in self.numbering.iter_rows(named=True):
+            if not row["is_dense"] or row["lowest"] != self.lowest:
+                renumbered += row["queries"]
+        return renumbered
 
 
 def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
@@ -155,24 +162,24 @@ def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
     )
 
 
-def _split_queries(searched: pl.Series, is_judged: Any, judged: pl.Series, is_searched: Any) -> SharedQueries:
+def _split_queries(query_ids: pl.Series, is_judged: Any, judged: pl.Series, is_searched: Any) -> SharedQueries:
     if is_judged.all():
-        both, only_searched = searched, searched.clear()
+        both, only_searched = query_ids, query_ids.clear()
     else:
-        both, only_searched = (searched.filter(pl.Series(some)) for some in (is_judged, ~is_judged))
-    only_judged = judged.clear() if is_searched.all() else judged.filter(pl.Series(~is_searched))
+        both = query_ids.filter(pl.Series(is_judged))
+        only_searched = query_ids.filter(pl.Series(~is_judged))
+    only_judged = judged.clear()
+    if not is_searched.all():
+        only_judged = judged.filter(pl.Series(~is_searched))
     return SharedQueries(both, only_searched, only_judged)
 
 
 def _sum_iterations(iteration: Any, new: Any, unjudged: Any) -> pl.DataFrame:
     numbers, place = np.unique(iteration, return_inverse=True)
-    sums = {
-        name: np.bincount(place, counts, len(numbers)).astype(np.int64)
-        for name, counts in (("unique", new), ("unjudged", unjudged))
-    }
-    return pl.DataFrame(
-        {"iteration": numbers, **sums}, schema=dict.fromkeys(("iteration", "unique", "unjudged"), pl.Int64)
-    )
+    columns = {"iteration": numbers}
+    for name, counts in (("unique", new), ("unjudged", unjudged)):
+        columns[name] = np.bincount(place, counts, len(numbers)).astype(np.int64)
+    return pl.DataFrame(columns, schema=dict.fromkeys(("iteration", "unique", "unjudged"), pl.Int64))
 
 
 def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
@@ -180,30 +187,36 @@ def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
         return coverages[0]
     queries = zip(*(coverage.queries for coverage in coverages), strict=True)
     by_iteration = pl.concat([coverage.by_iteration for coverage in coverages])
+    columns = [column.to_numpy() for column in by_iteration.get_columns()]
     return Coverage(
         queries=SharedQueries(*(pl.concat(of_batches) for of_batches in queries)),
         unique=sum(coverage.unique for coverage in coverages),
         unjudged=sum(coverage.unjudged for coverage in coverages),
         numbering=pl.concat([coverage.numbering for coverage in coverages]),
-        by_iteration=_sum_iterations(*(column.to_numpy() for column in by_iteration.get_columns())),
+        by_iteration=_sum_iterations(*columns),
     )
 
 
 def list_shares(coverages: pl.DataFrame) -> str:
     """Return the coverage of the first ten iterations as text: `0.75, 0.50`. A dash marks an iteration without new results."""
-    shares = coverages.filter(pl.col("iteration").is_not_null()).get_column("coverage").to_list()
-    shown = ["–" if share is None else f"{share:.2f}" for share in shares[:_LISTED]]
-    return ", ".join([*shown, *(["..."] if len(shares) > _LISTED else [])])
+    of_iterations = coverages.filter(pl.col("iteration").is_not_null())
+    shares = of_iterations.get_column("coverage").to_list()
+    texts = ["–" if share is None else f"{share:.2f}" for share in shares[:_LISTED]]
+    if len(shares) > _LISTED:
+        texts.append("...")
+    return ", ".join(texts)
 
 
-def share_of_smaller(both: int, first: int, second: int) -> float:
-    """Return `both` / min(`first`, `second`), or 1 if `first` or `second` is 0. All arguments are numbers of queries."""
-    return both / min(first, second) if first and second else 1.0
+def share_of_smaller(shared: int, first: int, second: int) -> float:
+    """Return `shared` / min(`first`, `second`), or 1 if `first` or `second` is 0. All arguments are numbers of queries."""
+    if not first or not second:
+        return 1.0
+    return shared / min(first, second)
 
 
 def warn_if_few_shared(queries: SharedQueries) -> None:
     """Give a notice if run and qrels spell query ids differently, or if `share_of_smaller` is below a half."""
-    both = len(queries.both)
+    shared = len(queries.both)
     if pairs := _find_other_spellings(queries):
         of_run, of_qrels = pairs[0]
         example = f"({of_run!r} in the run, {of_qrels!r} in the qrels)"
@@ -213,13 +226,16 @@ def warn_if_few_shared(queries: SharedQueries) -> None:
             f"{number} {example}. These queries of the qrels count as not searched. Run and qrels need equal ids.",
         )
         return
-    if share_of_smaller(both, queries.searched, queries.judged) >= LOW_SHARE:
+    if share_of_smaller(shared, queries.searched, queries.judged) >= LOW_SHARE:
         return
+
     of_run, of_qrels = (repr(list_examples(ids)[0]) for ids in (queries.only_searched, queries.only_judged))
-    shared = f"only {both:,} of {queries.searched:,} queries" if both else "no query"
-    number = f"{shared} of the run {'is' if both < 2 else 'are'} in the qrels, which have {queries.judged:,}"
+    number = "no query"
+    if shared:
+        number = f"only {shared:,} of {queries.searched:,} queries"
+    fact = f"{number} of the run {'is' if shared < 2 else 'are'} in the qrels, which have {queries.judged:,}"
     example = f"(the run has {of_run}, the qrels have {of_qrels})"
-    notice("few_shared_queries", f"{number} {example}. Check that run and qrels use the same query ids.")
+    notice("few_shared_queries", f"{fact} {example}. Check that run and qrels use the same query ids.")
 
 
 def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
@@ -230,33 +246,33 @@ def _find_other_spellings(queries: SharedQueries) -> list[tuple[str, str]]:
     apart = pl.col("id").str.to_lowercase().str.replace_all(r"(\d)[\W_]+(\d)", "$1 $2")  # 31_1 is not 311
     plain = apart.str.replace_all(r"[^\w ]|_", "").str.strip_chars_start("0")
     of_run, of_qrels = (
-        pl.DataFrame({"id": ids}).with_columns(plain=plain).filter(pl.col("plain") != "").unique("plain", keep="none")
-        for ids in sides
+        pl.DataFrame({"id": ids}).with_columns(plain=plain).filter(pl.col("plain") != "") for ids in sides
     )
-    return of_run.join(of_qrels, on="plain").select("id", "id_right").sort("id").rows()
+    of_run, of_qrels = of_run.unique("plain", keep="none"), of_qrels.unique("plain", keep="none")
+    pairs = of_run.join(of_qrels, on="plain")
+    return pairs.select("id", "id_right").sort("id").rows()
 
 
 def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None:
     """Give a notice if few results of a run have a label; `coverages` has the columns of `COVERAGE`."""
     unique, share = coverages.row(0)[2:]
     # warn_of_run reports a share of 0, unless labels are by iteration
-    if share is not None and share < LOW_COVERAGE and (share or labels is not None):
-        shares = f"(by iteration {list_shares(coverages)})"
-        sentence = (
-            "coverage is low: {} a label{}; most measures count the others as not relevant. Judge more of "
-            f"them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."
-        )
-        notice(
-            "low_coverage",
-            sentence.format(
-                f"{share:.2f} of the {count_of(unique, 'unique result has', 'unique results have')}", f" {shares}"
-            ),
-            of_several=OfSeveral(
-                sentence.format(f"under {LOW_COVERAGE} of the unique results have", ""),
-                f"{share:.2f} of {unique:,} {shares}",
-                brief=f"{share:.2f}",
-            ),
-        )
+    is_low = share is not None and share < LOW_COVERAGE and (share or labels is not None)
+    if not is_low:
+        return
+
+    shares = f"(by iteration {list_shares(coverages)})"
+    sentence = (
+        "coverage is low: {} a label{}; most measures count the others as not relevant. Judge more of "
+        f"them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."
+    )
+    results = f"{share:.2f} of the {count_of(unique, 'unique result has', 'unique results have')}"
+    rule = sentence.format(f"under {LOW_COVERAGE} of the unique results have", "")
+    notice(
+        "low_coverage",
+        sentence.format(results, f" {shares}"),
+        of_several=OfSeveral(rule, f"{share:.2f} of {unique:,} {shares}", brief=f"{share:.2f}"),
+    )
 
 
 def warn_of_run(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> int:
@@ -268,20 +284,22 @@ def warn_of_run(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> int:
     if coverage.lacks_iterations(run):
         warn_of_missing_iterations(run.name)
     if coverage.renumbered:
-        lacking = f"iteration numbers are missing in {count_of(coverage.renumbered, 'query', 'queries')}"
+        fact = f"iteration numbers are missing in {count_of(coverage.renumbered, 'query', 'queries')}"
         remedy = f"If a missing number is a search without results, read the run with {spell('gaps', 'empty')}."
-        notice("missing_iterations", f"{lacking}, so iterations were renumbered 1, 2, 3 ... {remedy}")
+        notice("missing_iterations", f"{fact}, so iterations were renumbered 1, 2, 3 ... {remedy}")
     if qrels.labels is not None and coverage.lowest == 0:
-        wrong = "the run numbers its iterations from 0, but labels by iteration start at 1"
+        fact = "the run numbers its iterations from 0, but labels by iteration start at 1"
         remedy = "Number the iterations of the run from 1 to match the labels."
-        notice("iteration_zero", f"{wrong}: iteration 0 gets only labels that apply to every iteration. {remedy}")
+        notice("iteration_zero", f"{fact}: iteration 0 gets only labels that apply to every iteration. {remedy}")
+
     if qrels.has_labels:
         _warn_of_other_ids(qrels, run, coverage)
+
     one_time = count_one_time(run, qrels.query_ids)
     if one_time:
-        found = f"in {count_of(one_time, 'query', 'queries')} several iterations returned addresses that are new for each call"
+        fact = f"in {count_of(one_time, 'query', 'queries')} several iterations returned addresses that are new for each call"
         effect = "SRR, SRE and NumDup are not comparable with those of other systems"
-        notice("one_time_addresses", f"{found}. Repeated pages are not recognised, so {effect}.")
+        notice("one_time_addresses", f"{fact}. Repeated pages are not recognised, so {effect}.")
     return one_time
 
 
@@ -305,10 +323,16 @@ def warn_of_cutoffs(cutoffs: Mapping[str, int], coverages: Sequence[pl.DataFrame
     most: Any = max((number for number in highest if number is not None), default=0)
     beyond = [name for name, cutoff in cutoffs.items() if cutoff > most and cutoff >= _LEAST_RANKS]
     if beyond and most:
-        listed = ", ".join(beyond[:_EXAMPLES]) + ", ..." * (len(beyond) > _EXAMPLES)
         longest = f"no query has more than {count_of(most, 'iteration')}, and later ones count as empty"
-        text = f"{listed}: @ counts iterations, not ranks; {longest}. For ranks, use measures such as nDCG@10."
+        text = (
+            f"{_list_some(beyond)}: @ counts iterations, not ranks; {longest}. For ranks, use measures such as nDCG@10."
+        )
         notice("cutoffs_beyond_iterations", text)
+
+
+def _list_some(names: Sequence[str]) -> str:
+    text = ", ".join(names[:_EXAMPLES])
+    return f"{text}, ..." if len(names) > _EXAMPLES else text
 
 
 def warn_of_first_iterations(firsts: Mapping[str, int | None]) -> None:
@@ -319,14 +343,12 @@ def warn_of_first_iterations(firsts: Mapping[str, int | None]) -> None:
             names.setdefault(first, []).append(name)
     if len(names) < 2:
         return
-    listed = [
-        f"{first} in {', '.join(of[:_EXAMPLES])}" + ", ..." * (len(of) > _EXAMPLES)
-        for first, of in sorted(names.items())
-    ]
+
+    parts = [f"{first} in {_list_some(names[first])}" for first in sorted(names)]
     remedy = f"If a missing number is a search without results, read the runs with {spell('gaps', 'empty')}."
     notice(
         "different_first_iterations",
-        f"the first iteration is {'; '.join(listed)}, so iterations were renumbered 1, 2, 3 ... in each run. {remedy}",
+        f"the first iteration is {'; '.join(parts)}, so iterations were renumbered 1, 2, 3 ... in each run. {remedy}",
     )
 
 
@@ -339,11 +361,18 @@ def count_one_time(run: Run | RunFile, query_ids: pl.Series) -> int:
         rows = sample_rows(run) if isinstance(run, RunFile) else run.rows
         if not is_one_time(rows.get_column("doc_id")).any():
             return 0
-    frames = (block.run.frame for block in run.blocks()) if isinstance(run, RunFile) else [run.frame]
-    found = (nw.from_native(frame).filter(is_one_time(nw.col("doc_id"))) for frame in frames)
-    places = pl.concat([collect(rows.select("query_id", "iteration").unique()) for rows in found]).unique()
-    several = places.group_by("query_id").len().filter(pl.col("len") > 1).get_column("query_id")
-    return int(several.is_in(query_ids.implode()).sum())
+    frames: Iterable[Any]
+    if isinstance(run, RunFile):
+        frames = (block.run.frame for block in run.blocks())  # one block in memory at a time
+    else:
+        frames = [run.frame]
+    places = []
+    for frame in frames:
+        rows = nw.from_native(frame).filter(is_one_time(nw.col("doc_id")))
+        places.append(collect(rows.select("query_id", "iteration").unique()))
+    iterations = pl.concat(places).unique().group_by("query_id").len()
+    with_several = iterations.filter(pl.col("len") > 1).get_column("query_id")
+    return int(with_several.is_in(query_ids.implode()).sum())
 
 
 def is_one_time(doc_id: Any) -> Any:
@@ -356,25 +385,24 @@ def warn_if_none_is_judged(judgments: pl.DataFrame, rows: pl.DataFrame, describe
     rows = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     advice = _advise_on_chunks(rows, judgments) or _advise_on_chunks(judgments, rows)
     example = "" if advice else _show_example(judgments, rows)
-    remedy = (
-        advice or "Check that both use the same doc_ids. If they do, judge some results (goodgain pool lists them)."
-    )
+    remedy = advice
+    if remedy is None:
+        remedy = "Check that both use the same doc_ids. If they do, judge some results (goodgain pool lists them)."
+    rule = f"coverage is low: no result has a label. {remedy}"
     notice(
         "low_coverage",
         f"coverage is low: none of the {described} has a label{example}. {remedy}",
-        of_several=OfSeveral(
-            f"coverage is low: no result has a label. {remedy}", f"{described}{example}", brief=described
-        ),
+        of_several=OfSeveral(rule, f"{described}{example}", brief=described),
     )
 
 
-def _advise_on_chunks(rows: pl.DataFrame, others: pl.DataFrame) -> str | None:
-    """Return advice if an id in `rows` looks like a chunk of a document that `others` has for the same query; else None."""
-    parts = rows.select("query_id", "doc_id", pl.col("doc_id").str.extract_groups(_NUMBERED).alias("parts"))
-    found = parts.unnest("parts").join(
-        others, left_on=["query_id", "document"], right_on=["query_id", "doc_id"], how="semi"
-    )
-    for doc_id, document, between in found.select("doc_id", "document", "between").sort(pl.all()).head(1).iter_rows():
+def _advise_on_chunks(rows: pl.DataFrame, documents: pl.DataFrame) -> str | None:
+    """Return advice if an id in `rows` looks like a chunk of a document that `documents` has for the same query; else None."""
+    groups = pl.col("doc_id").str.extract_groups(_NUMBERED)
+    parts = rows.select("query_id", "doc_id", parts=groups).unnest("parts")
+    chunks = parts.join(documents, left_on=["query_id", "document"], right_on=["query_id", "doc_id"], how="semi")
+    first = chunks.select("doc_id", "document", "between").sort(pl.all()).head(1)
+    for doc_id, document, between in first.iter_rows():
         sign = re.sub(r"[][.^$*+?{}()|\\]", r"\\\g<0>", between)
         if not re.search(rf"{sign}\d+$", document):  # else the pattern would cut the document's id too
             pattern = rf"^(.+){sign}\d+$"
@@ -387,9 +415,10 @@ def _show_example(judgments: pl.DataFrame, rows: pl.DataFrame) -> str:
     judgments = judgments.join(rows.select("query_id").unique(), on="query_id", how="semi")
     plain = pl.col("doc_id").str.to_lowercase().str.replace_all(r"%[0-9a-f]{2}|[\W_]", "").alias("plain")
     for keys in (["query_id", plain], ["query_id"]):
-        found, known = (of.group_by(keys).agg(pl.col("doc_id").min()) for of in (rows, judgments))
-        pairs = found.join(known, on=[key for key in ("query_id", "plain") if key in found.columns], suffix="_known")
-        first = pairs.select("query_id", "doc_id", "doc_id_known").sort(pl.all()).head(1)
+        of_rows, of_judgments = (table.group_by(keys).agg(pl.col("doc_id").min()) for table in (rows, judgments))
+        names = [name for name in ("query_id", "plain") if name in of_rows.columns]
+        pairs = of_rows.join(of_judgments, on=names, suffix="_judged")
+        first = pairs.select("query_id", "doc_id", "doc_id_judged").sort(pl.all()).head(1)
         for query_id, of_run, of_qrels in first.iter_rows():
             return f" (in query {query_id} the run has {quote(of_run)}, the qrels have {quote(of_qrels)})"
     return ""
@@ -399,33 +428,39 @@ def _warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> bool:
     """Give a notice if the qrels judge pages of a run under other URLs; return whether they do."""
     judgments = qrels.frame.select("query_id", "doc_id")
     is_url = pl.col("doc_id").str.starts_with("http")
-    if not judgments.gather_every(max(judgments.height // _JUDGED, 1)).select(is_url.any()).item():
+    sample = judgments.gather_every(max(judgments.height // _JUDGED, 1))
+    if not sample.select(is_url.any()).item():
         return False
     # The rules for URLs take 12 ms to import, and few ids are URLs.
     from goodgain.formats.urls import find_other_spellings
 
     rows = sample_rows(run).filter(is_url)
-    judged = judgments.filter(pl.col("query_id").is_in(rows["query_id"].unique().implode())).filter(is_url)
-    if (every := -(-judged.height // _JUDGED)) > 1:  # choose queries by a hash of their ids
-        chosen = judged.filter(pl.col("query_id").hash(0) % every == 0)
-        judged = chosen if chosen.height else judged.filter(pl.col("query_id") == judged["query_id"][0])
+    is_searched = pl.col("query_id").is_in(rows["query_id"].unique().implode())
+    judged = judgments.filter(is_searched).filter(is_url)
+    parts = -(-judged.height // _JUDGED)
+    if parts > 1:  # choose queries by a hash of their ids
+        first_part = judged.filter(pl.col("query_id").hash(0) % parts == 0)
+        if first_part.is_empty():
+            first_part = judged.filter(pl.col("query_id") == judged["query_id"][0])
+        judged = first_part
         rows = rows.join(judged, on="query_id", how="semi")
-    unjudged = rows.unique(maintain_order=True).join(
-        judged, on=["query_id", "doc_id"], how="anti", maintain_order="left"
-    )
+
+    results = rows.unique(maintain_order=True)
+    unjudged = results.join(judged, on=["query_id", "doc_id"], how="anti", maintain_order="left")
     unjudged = _take_sample(unjudged, _UNJUDGED)
     pairs = list(find_other_spellings(unjudged, _take_sample(judged, 2 * _JUDGED)))
     if pairs:
-        query_id, found, known = pairs[0]
-        number = (
+        query_id, of_run, of_qrels = pairs[0]
+        fact = (
             f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling"
         )
+        example = f"({of_run} in the run, {of_qrels} in the qrels, query {query_id})"
         remedy = "Use one spelling, or count both as one document, as goodgain.evaluate and the commands do by default."
-        notice(
-            "spellings_of_addresses", f"{number} ({found} in the run, {known} in the qrels, query {query_id}). {remedy}"
-        )
+        notice("spellings_of_addresses", f"{fact} {example}. {remedy}")
     return bool(pairs)
 
 
 def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:
-    return rows if rows.height <= size else rows.sort(pl.col("doc_id").hash(0), maintain_order=True).head(size)
+    if rows.height <= size:
+        return rows
+    return rows.sort(pl.col("doc_id").hash(0), maintain_order=True).head(size)
