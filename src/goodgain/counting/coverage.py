@@ -454,9 +454,11 @@ def _warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> bool:
         fact = (
             f"{len(pairs):,} of {unjudged.height:,} sampled URLs without a judgment are judged under another spelling"
         )
-        example = f"({of_run} in the run, {of_qrels} in the qrels, query {query_id})"
         remedy = "Use one spelling, or count both as one document, as goodgain.evaluate and the commands do by default."
-        notice("spellings_of_addresses", f"{fact} {example}. {remedy}")
+        notice(
+            "spellings_of_addresses",
+            f"{fact} ({of_run} in the run, {of_qrels} in the qrels, query {query_id}). {remedy}",
+        )
     return bool(pairs)
 
 
