@@ -12,6 +12,7 @@ import pytest
 
 from goodgain.errors import InputError
 from goodgain.logs.traces import formats, read_traces
+from goodgain.logs.traces.reading import advice
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading.refusals import explain_format
 
@@ -61,3 +62,19 @@ def test_a_file_that_nests_deep_is_explained_and_no_crash(tmp_path: Path) -> Non
     (tmp_path / "log.json").write_text('{"a": ' * 400 + "1" + "}" * 400)
     lines = explain_format(tmp_path / "log.json", ReadOptions())
     assert "  jsonl: its JSON nests too deep" in islice(lines, len(formats()))  # all but the reading by shape
+
+
+def test_options_are_tried_on_the_beginning_of_a_long_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advice, "_MOST_BYTES", 1 << 20)
+    records = [{"question": f"What is {k}?", "hits": [{"id": f"d{k}", "text": "x " * 5000}]} for k in range(130)]
+    lines = "".join(json.dumps(record) + "\n" for record in records)
+    whole = lines[: 1 << 20].count("\n")
+    assert 1 < whole < 130
+
+    (tmp_path / "log.jsonl").write_text(lines)
+    with pytest.raises(InputError) as caught:
+        read_traces(tmp_path / "log.jsonl")
+    advised = "pass format='shape' and tools=['hits'] to count each such list as a search"
+    counts = f"(in its first 1 MiB: {whole} queries, {whole} searches, {whole} results)"
+    assert f"{advised} {counts}" in str(caught.value)
+    assert len(read_traces(tmp_path / "log.jsonl", format="shape", tools=["hits"])) == 130

@@ -6,15 +6,19 @@ An error that names a list of results names only options that were tried, and th
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from io import BytesIO
 from itertools import islice
 from typing import Any, NamedTuple
+
+import orjson
 
 from goodgain.errors import InputError, count_of
 from goodgain.logs.traces.expected_values import format_place
 from goodgain.logs.traces.formats import detect_format, get_format
-from goodgain.logs.traces.input.logs_and_archives import Log
+from goodgain.logs.traces.input.file_head import FileHead
+from goodgain.logs.traces.input.logs_and_archives import Log, read_at_most
 from goodgain.logs.traces.input.sources import Source
-from goodgain.logs.traces.reading.queries_and_costs import read_queries
+from goodgain.logs.traces.reading.queries_and_costs import Query, read_queries
 from goodgain.logs.traces.reading.query_ids import name_queries, name_run
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary
@@ -26,6 +30,8 @@ from goodgain.options import spell
 #: How many documents of a list are looked for in the results, how many values of a log are looked through for lists, and how
 #: many lists are tried.
 _MOST_NAMES, _MOST_VALUES, _MOST_LISTS = 40, 40, 3
+#: The bytes of a long log that are read with each option. An error must not take minutes.
+_MOST_BYTES = 8 << 20
 
 
 class Trial(NamedTuple):
@@ -35,10 +41,13 @@ class Trial(NamedTuple):
     searches: int
     results: int
     names: frozenset[str]  # the URLs and ids of the results
+    is_part: bool  # only the beginning of a long log was read
 
     def __str__(self) -> str:
-        queries, searches = count_of(self.queries, "query", "queries"), count_of(self.searches, "search", "searches")
-        return f"{queries}, {searches}, {count_of(self.results, 'result')}"
+        queries = count_of(self.queries, "query", "queries")
+        searches = count_of(self.searches, "search", "searches")
+        part = f"in its first {_MOST_BYTES >> 20} MiB: " if self.is_part else ""
+        return f"{part}{queries}, {searches}, {count_of(self.results, 'result')}"
 
     def has_read(self, results: ResultList) -> bool:
         """Return whether the results of a list are among the results that were read."""
@@ -56,18 +65,20 @@ def make_source(log: Log | Source, options: ReadOptions, summary: Summary) -> So
 
 
 def try_options(log: Log | Source, options: ReadOptions, **changes: Any) -> Trial | None:
-    """Read a log with changed options. Return None if this is an error."""
+    """Read a log, or the first 8 MiB of a long one, with changed options. Return None if this is an error."""
     changed = replace(options, **changes, errors="raise", costs=False, uses=False)
-    summary, names = Summary(), set[str]()
+    summary = Summary()
+    names = set[str]()
     query_ids = set[tuple[Any, str]]()
     queries_read = 0
     try:
+        beginning = _take_beginning(log)
         is_auto = changed.format == "auto"
         trace_format = detect_format(log.path, log.head) if is_auto else get_format(changed.format)
         if trace_format is None:
             return None
 
-        source = make_source(log, changed, summary)
+        source = make_source(beginning or log, changed, summary)
         for trace in trace_format.read(source):
             trace.unknown += source.take_unknown()
             iteration = changed.iteration or trace.iteration or trace_format.iteration
@@ -75,16 +86,38 @@ def try_options(log: Log | Source, options: ReadOptions, **changes: Any) -> Tria
             run = name_run(trace, None, changed)
             queries_read += len(queries)
             query_ids |= {(run, query.query_id) for query in name_queries(trace, queries, run, changed, source.name)}
-            searches = [search for query in queries for iteration in query.iterations for search in iteration]
-            names |= {
-                name for search in searches for result in search.results for name in (result.url, result.doc_id) if name
-            }
+            for query in queries:
+                names |= _collect_names(query)
         check_tools_called(changed.tool_rule, summary.called_tools)
     except InputError:
         return None
+
     if summary.unparsed or len(query_ids) < queries_read:
         return None
-    return Trial(queries_read, sum(summary.searches.values()), summary.results, frozenset(names))
+    searches = sum(summary.searches.values())
+    return Trial(queries_read, searches, summary.results, frozenset(names), beginning is not None)
+
+
+def _collect_names(query: Query) -> set[str]:
+    searches = [search for iteration in query.iterations for search in iteration]
+    results = [result for search in searches for result in search.results]
+    return {name for result in results for name in (result.url, result.doc_id) if name}
+
+
+def _take_beginning(log: Log | Source) -> Log | None:
+    """Return the whole values in the first 8 MiB of a log as a log, or None if the log is short, or no JSON."""
+    if log.head.whole or log.head.kind not in ("json", "jsonl"):
+        return None
+    with log.open() as file:
+        content = read_at_most(file, _MOST_BYTES + 1)
+    if len(content) <= _MOST_BYTES:
+        return None
+
+    if log.head.kind == "jsonl":
+        content = content[: content.rfind(b"\n") + 1]
+    else:
+        content = orjson.dumps(FileHead(log.head.name, content, whole=False).value)
+    return Log(log.path, FileHead(log.head.name, content, whole=True), lambda: BytesIO(content))
 
 
 def find_lists(log: Log | Source, options: ReadOptions) -> list[ResultList]:
