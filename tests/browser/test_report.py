@@ -123,6 +123,18 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return gg.report(qrels, rows, folder / "models.html", "nCG@3 nDCG@10 SRR@3", queries=texts)
 
 
+@pytest.fixture(scope="module")
+def many_systems(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of nine systems with long names; each finds more than the one before it."""
+    qrels = {f"q{k}": {"a": 3, "b": 2} for k in range(8)}
+    systems = {}
+    for number in range(9):
+        rows = [(query, 1, "x") for query in qrels] + [(query, 2, "a") for query in [*qrels][:number]]
+        name = f"deep-research-agent-{number}-with-a-long-context"
+        systems[name] = pl.DataFrame(rows, schema=["query_id", "iteration", "doc_id"], orient="row")
+    return gg.report(qrels, systems, tmp_path_factory.mktemp("report") / "systems.html", "nCG nDCG@10 SRR")
+
+
 #: Returns what is cut: cells with more in them than they show, and cells that are not whole inside their box.
 _CUT = """() => {
   const cut = [];
@@ -137,8 +149,8 @@ _CUT = """() => {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
-def test_no_number_is_cut(open_file: Open, agents: Path, models: Path, width: int) -> None:
-    for path in (agents, models):
+def test_no_number_is_cut(open_file: Open, agents: Path, models: Path, many_systems: Path, width: int) -> None:
+    for path in (agents, models, many_systems):
         opened = open_file(path)
         opened.show_as(width=width)
         for summary in opened.page.locator("summary").all():
@@ -146,6 +158,21 @@ def test_no_number_is_cut(open_file: Open, agents: Path, models: Path, width: in
         assert opened.page.evaluate(_CUT) == []
         assert not opened.is_too_wide()
         check_quiet(opened)
+
+
+def test_of_many_systems_a_query_shows_the_first_and_the_chosen_one(open_file: Open, many_systems: Path) -> None:
+    opened = open_file(many_systems)
+    assert opened.page.locator(".scroll.wide").count() == 0  # 9 columns would not fit
+    query = opened.page.locator("#query")
+    shown = query.locator(".systems h4").all_inner_texts()
+    assert [text.split(":")[0] for text in shown] == [f"deep-research-agent-{k}-with-a-long-context" for k in (0, 8)]
+    chosen = "deep-research-agent-3-with-a-long-context"
+    opened.page.locator("#controls").get_by_label("System, compared with").select_option(label=chosen)
+    assert query.locator(".systems h4").nth(1).inner_text().startswith(chosen)
+    assert f"Shown: deep-research-agent-0-with-a-long-context and {chosen}." in query.inner_text()
+    header = query.locator("thead").first.inner_text()
+    assert chosen in header and "agent-8" not in header
+    check_quiet(opened)
 
 
 def test_long_ids_keep_their_ends(open_file: Open, models: Path) -> None:

@@ -82,13 +82,15 @@ class Account:
 
     @cached_property
     def rels(self) -> list[float]:
-        return find_thresholds(
-            measure for parts in self.frames.parts.values() for measure in (parts.measure, parts.numerator)
-        )
+        measures = []
+        for parts in self.frames.parts.values():
+            measures += [parts.measure, parts.numerator]
+        return find_thresholds(measures)
 
     def find_rel(self, parts: Parts) -> float:
         """Return the `rel` of a measure (the smallest good label). If `rels` lacks this label, return the lowest of `rels`."""
-        return parts.measure.rel if parts.measure.rel in self.rels else self.rels[0]
+        rel: float = parts.measure.rel
+        return rel if rel in self.rels else self.rels[0]
 
     def name_rel(self, rel: float) -> str:
         """Return a text such as ` (rel=2)`, or an empty text if all measures have the same smallest good label."""
@@ -208,11 +210,14 @@ def _describe_quotient(parts: Parts, denominator: str, row: Mapping[str, Any]) -
 def _describe_searches(searches: Mapping[str, Sequence[Mapping[str, Any]]]) -> Iterator[str]:
     """Yield how many searches of each system failed, returned nothing, or repeated a search string."""
     for name, iterations in searches.items():
-        totals = {column: sum(row[column] or 0 for row in iterations) for column in _SEARCHES}
-        outcomes = ", ".join(f"{total} {_SEARCHES[column]}" for column, total in totals.items() if total)
+        outcomes = []
+        for column, outcome in _SEARCHES.items():
+            total = sum(row[column] or 0 for row in iterations)
+            if total:
+                outcomes.append(f"{total} {outcome}")
         if outcomes:
             number = sum(row["searches"] for row in iterations)
-            yield f"{name}, {count_of(number, 'search', 'searches')}: {outcomes}"
+            yield f"{name}, {count_of(number, 'search', 'searches')}: {', '.join(outcomes)}"
 
 
 def _describe_search(name: str, iterations: Sequence[Mapping[str, Any]], at: int, idle: str) -> str:
@@ -241,8 +246,11 @@ def describe_outcome(row: Mapping[str, Any]) -> str:
 
 
 def name_documents(documents: pl.DataFrame) -> str:
-    rows = documents.sort("relevance", descending=True, maintain_order=True).iter_rows(named=True)
-    return list_some([f"{name_document(row)} ({show(row['relevance'])})" for row in rows])
+    by_label = documents.sort("relevance", descending=True, maintain_order=True)
+    names = []
+    for row in by_label.iter_rows(named=True):
+        names.append(f"{name_document(row)} ({show(row['relevance'])})")
+    return list_some(names)
 
 
 def name_document(row: Mapping[str, Any]) -> str:

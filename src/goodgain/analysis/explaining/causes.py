@@ -97,18 +97,20 @@ class Searched(NamedTuple):
 
 def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searched:
     judged = next(iter(counts.values())).pools.select("query_id")
-    rows = run.rows.join(judged, on="query_id", how="semi").select(*_DOCUMENT, number="iteration")
+    judged_rows = run.rows.join(judged, on="query_id", how="semi")
+    rows = judged_rows.select(*_DOCUMENT, number="iteration")
     numbers = rows.select("query_id", "number").unique().sort("query_id", "number")
     numbers = numbers.with_columns(iteration=pl.int_range(1, pl.len() + 1).over("query_id"))
 
-    results = rows.filter(pl.col("doc_id") != EMPTY_DOC).join(numbers, on=["query_id", "number"])
-    results = results.sort(*_DOCUMENT, "iteration")
+    results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
+    results = results.join(numbers, on=["query_id", "number"]).sort(*_DOCUMENT, "iteration")
     results = results.with_columns(first_iteration=pl.col("iteration").first().over(_DOCUMENT))
     is_first = pl.struct(_DOCUMENT).is_first_distinct()
     firsts, repeats = results.filter(is_first), results.filter(~is_first)
 
     if qrels.labels is None:
-        labelled = firsts.join(qrels.frame.select(*_DOCUMENT, "relevance"), on=_DOCUMENT, how="left")
+        labels = qrels.frame.select(*_DOCUMENT, "relevance")
+        labelled = firsts.join(labels, on=_DOCUMENT, how="left")
     else:
         relevance = label_by_iteration(firsts.select(*_DOCUMENT, iteration="number"), qrels.frame)
         labelled = firsts.with_columns(relevance.alias("relevance"))
@@ -265,15 +267,21 @@ def _list_causes(
 
 
 def _choose(conditions: Mapping[str, pl.Expr], otherwise: str) -> pl.Expr:
-    chosen = (pl.when(condition).then(pl.lit(word)) for word, condition in conditions.items())
-    return pl.coalesce(*chosen, pl.lit(otherwise))
+    words: list[pl.Expr] = []
+    for word, condition in conditions.items():
+        words.append(pl.when(condition).then(pl.lit(word)))
+    return pl.coalesce(*words, pl.lit(otherwise))
 
 
 def add_up(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     """For each group of rows, count the documents and queries, and sum `amount`. The order of rows does not change the sums."""
+    groups = rows.group_by(by).agg(
+        documents=pl.len().cast(pl.Int64),
+        queries=pl.col("query_id").n_unique(),
+        amount="amount",
+    )
     amount = pl.col("amount").map_elements(lambda values: math.fsum(values.to_list()), pl.Float64)
-    sizes = {"documents": pl.len().cast(pl.Int64), "queries": pl.col("query_id").n_unique()}
-    return rows.group_by(by).agg(**sizes, amount="amount").with_columns(amount).sort(by)
+    return groups.with_columns(amount).sort(by)
 
 
 def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.DataFrame) -> pl.DataFrame:
@@ -354,16 +362,16 @@ def _find_first_differing(parts: Parts, base: Searched, new: Searched) -> pl.Dat
     differing = []
     if parts.numerator.NAME != NumDup.NAME:
         is_good = pl.col("relevance") >= parts.measure.rel
-        good_of_base, good_of_new = base.documents.filter(is_good), new.documents.filter(is_good)
-        differing += [
-            good_of_base.join(good_of_new, on=place, how="anti"),
-            good_of_new.join(good_of_base, on=place, how="anti"),
-        ]
+        good_of_base = base.documents.filter(is_good)
+        good_of_new = new.documents.filter(is_good)
+        differing.append(good_of_base.join(good_of_new, on=place, how="anti"))
+        differing.append(good_of_new.join(good_of_base, on=place, how="anti"))
     if parts.denominator == "results":
         ledger_of_base, ledger_of_new = (next(iter(side.counts.values())).ledger for side in (base, new))
         beside = ledger_of_base.join(ledger_of_new, on=["query_id", "iteration"], how="full", coalesce=True)
-        differs = (pl.col("R") != pl.col("R_right")) | (pl.col("Dup") != pl.col("Dup_right"))
-        differing.append(beside.fill_null(0).filter(differs))
+        has_other_results = pl.col("R") != pl.col("R_right")
+        has_other_repeats = pl.col("Dup") != pl.col("Dup_right")
+        differing.append(beside.fill_null(0).filter(has_other_results | has_other_repeats))
 
     places = pl.concat(rows.select("query_id", at="iteration") for rows in differing)
     in_time = places.filter(pl.col("at") <= parts.last)

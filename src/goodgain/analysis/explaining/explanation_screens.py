@@ -40,7 +40,8 @@ def _build_first_screen(frames: ExplanationFrames) -> Iterator[Table | Line]:
     for measure, parts in frames.parts.items():
         queries_of_measure = frames.queries.filter(measure=measure)
         queries = queries_of_measure.drop_nulls("difference")
-        gain = pl.col("difference") * (1 if parts.measure.declaration.better == "up" else -1)
+        sign = 1 if parts.measure.declaration.better == "up" else -1
+        gain = sign * pl.col("difference")
         worse = queries.filter(gain < 0).sort(gain, maintain_order=True)
         better = queries.filter(gain > 0).sort(-gain, maintain_order=True)
 
@@ -62,7 +63,8 @@ def _build_sums_table(frames: ExplanationFrames, parts: Parts, queries: pl.DataF
     rows = []
     for part, name in (("numerator", parts.numerator), ("denominator", parts.denominator)):
         before, after = sum_sides(queries, f"{part}_")
-        rows.append([f"{part}: {name}", show(before), show(after), show(after - before, "+"), added[part]])
+        difference = show(after - before, "+")
+        rows.append([f"{part}: {name}", show(before), show(after), difference, added[part]])
     if sums["none"]:
         rows.append([f"no {parts.denominator} in one system", "", "", "", added["none"]])
     header = ["part", frames.base, frames.new, "difference", "adds to the mean"]
@@ -85,7 +87,8 @@ def _build_causes_table(account: Account, parts: Parts, queries: int) -> Iterato
         amounts = [show(row["amount"], "+"), show(row["amount"] / queries, "+")]
         rows.append([cause, *numbers, *amounts])
     total = math.fsum(causes.get_column("amount"))
-    rows.append([f"{frames.new} minus {frames.base}", "", "", show(total, "+"), show(total / queries, "+")])
+    sums = [show(total, "+"), show(total / queries, "+")]
+    rows.append([f"{frames.new} minus {frames.base}", "", "", *sums])
     header = ["cause", "good documents", "queries", str(parts.numerator), "per query"]
     yield Table.of(f"Causes of the difference in {parts.numerator}", header, 1, rows)
 

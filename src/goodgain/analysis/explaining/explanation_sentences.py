@@ -78,7 +78,11 @@ _PARTS = {
 
 
 def add_parts(queries: pl.DataFrame) -> dict[str, float]:
-    return {part: math.fsum(queries.select(amount).to_series().drop_nulls()) for part, amount in _PARTS.items()}
+    sums = {}
+    for part, amount in _PARTS.items():
+        amounts = queries.select(amount).to_series()
+        sums[part] = math.fsum(amounts.drop_nulls())
+    return sums
 
 
 def sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
@@ -121,10 +125,12 @@ def _describe_largest_cause(
     account: Account, parts: Parts, documents: pl.DataFrame, total: float, divisor: int
 ) -> str | None:
     """Describe the cause with the largest amount of the same sign as `total`. The amount over `divisor` is that of the mean."""
-    causes = add_up(documents, ["counted_by", "cause"]).filter(pl.col("amount") * total > 0)
+    causes = add_up(documents, ["counted_by", "cause"])
+    causes = causes.filter(pl.col("amount") * total > 0)
     if causes.is_empty():
         return None
-    main = causes.sort(pl.col("amount").abs(), maintain_order=True).row(-1, named=True)
+    by_size = causes.sort(pl.col("amount").abs(), maintain_order=True)
+    main = by_size.row(-1, named=True)
     cause = account.describe_cause(parts, main, count_of(main["documents"], "good document"))
     return f"{cause} ({show(main['amount'] / divisor, '+')} in the mean)"
 
@@ -201,7 +207,8 @@ def _describe_totals(account: Account, name: str, rel: float) -> str:
 
 def _describe_unjudged(frames: ExplanationFrames) -> str | None:
     measure = frames.measures[0]
-    numbers = dict(frames.unjudged.filter(measure=measure).group_by("system").len().iter_rows())
+    unjudged = frames.unjudged.filter(measure=measure)
+    numbers = dict(unjudged.group_by("system").len().iter_rows())
     if not numbers:
         return None
     systems = [name for name in (frames.base, frames.new) if name in numbers]

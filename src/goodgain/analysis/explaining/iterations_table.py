@@ -28,9 +28,11 @@ def tabulate_iterations(systems: Mapping[str, Searched], results: Results) -> pl
             rows = rows.join(searches, on=_KEY, how="left", maintain_order="left")
         else:
             nulls = [pl.lit(None, kind).alias(column) for column, kind in _FROM_RESULTS.items()]
-            rows = rows.with_columns(*nulls, empty=(pl.col("R") == 0).cast(pl.Int64))
+            is_empty = pl.col("R") == 0
+            rows = rows.with_columns(*nulls, empty=is_empty.cast(pl.Int64))
 
-        found_before = (pl.col("GR").cum_sum() - pl.col("GR")).over("query_id", "rel")
+        found_before = pl.col("GR").cum_sum() - pl.col("GR")
+        found_before = found_before.over("query_id", "rel")
         numbers = {
             "searches": pl.col("searches").fill_null(1),
             "new_good": pl.col("GR"),
@@ -55,7 +57,9 @@ def tabulate_iterations(systems: Mapping[str, Searched], results: Results) -> pl
 
 def _describe_searches(system: str, searches: pl.DataFrame, numbers: pl.DataFrame) -> pl.DataFrame:
     """Return the searches of a system by iteration: query_id, iteration, their texts, and numbers of searches."""
-    failed = pl.col("status") == "error" if searches.get_column("status").count() else pl.lit(None, pl.Boolean)
+    failed: pl.Expr = pl.lit(None, pl.Boolean)
+    if searches.get_column("status").count():
+        failed = pl.col("status") == "error"
     normalised = normalise_queries(searches.get_column("search_query")).alias("normalised")
     is_first = pl.struct("query_id", "normalised", "arguments").is_first_distinct()
     repeated = pl.col("normalised").is_not_null() & ~is_first

@@ -31,11 +31,12 @@ def _join_runs(runs: Sequence[Run | RunFile], pairs: pl.DataFrame, side: str) ->
     whole = [read_whole(run) for run in runs]
     for run in whole:
         refuse_likely_iteration(run)
-    pairs_of = [pairs.filter(pl.col(side) == number) for number in range(len(whole))]
-    rows = [_repeat(run.rows, pairs_of_run) for run, pairs_of_run in zip(whole, pairs_of, strict=True)]
-    never_searched = [
-        _repeat(run.never_searched.to_frame(), pairs_of_run) for run, pairs_of_run in zip(whole, pairs_of, strict=True)
-    ]
+
+    rows, never_searched = [], []
+    for number, run in enumerate(whole):
+        pairs_of_run = pairs.filter(pl.col(side) == number)
+        rows.append(_repeat(run.rows, pairs_of_run))
+        never_searched.append(_repeat(run.never_searched.to_frame(), pairs_of_run))
     joined = whole[0].with_frame(pl.concat(rows, how="diagonal"))  # not every run has a tag
     joined.never_searched = pl.concat(never_searched).get_column("query_id")
     return joined
@@ -43,7 +44,8 @@ def _join_runs(runs: Sequence[Run | RunFile], pairs: pl.DataFrame, side: str) ->
 
 def _repeat(frame: pl.DataFrame, pairs: pl.DataFrame) -> pl.DataFrame:
     query_id = _name_pair(pl.col("query_id"), pl.col("b"), pl.col("n"))
-    return frame.join(pairs, how="cross").with_columns(query_id=query_id).drop("b", "n")
+    repeated = frame.join(pairs, how="cross")
+    return repeated.with_columns(query_id=query_id).drop("b", "n")
 
 
 def _name_pair(query_id: pl.Expr, base_run: pl.Expr, new_run: pl.Expr) -> pl.Expr:
@@ -53,8 +55,9 @@ def _name_pair(query_id: pl.Expr, base_run: pl.Expr, new_run: pl.Expr) -> pl.Exp
 def list_pairs(query_ids: pl.Series, base_runs: Sequence[str], new_runs: Sequence[str]) -> pl.DataFrame:
     """Return the frame `Explanation.pairs`, with the names of `pair_runs`."""
     rows = []
-    for (b, base_run), (n, new_run) in product(enumerate(base_runs), enumerate(new_runs)):
-        rows.append((base_run, new_run, b, n))
+    for b, base_run in enumerate(base_runs):
+        for n, new_run in enumerate(new_runs):
+            rows.append((base_run, new_run, b, n))
     schema = {"run_base": pl.String, "run_new": pl.String, "b": pl.Int64, "n": pl.Int64}
     pairs = pl.DataFrame(rows, schema=schema, orient="row")
     queries = query_ids.to_frame("of_query").join(pairs, how="cross")

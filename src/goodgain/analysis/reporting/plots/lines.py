@@ -73,7 +73,7 @@ def curve(
     if rows.get_column("few").any():
         faint = Line2D([], [], color=canvas.GREY, alpha=_FAINT, linewidth=1.8, marker="o", markersize=4.5)
         entries.append(Entry(faint, "under half of the queries still search"))
-    last = int(rows.get_column("iteration").max() or 1)  # type: ignore[arg-type]  # an Int64
+    last: Any = rows.get_column("iteration").max() or 1
     ax.set_xlabel("iteration")
     canvas.count_on(ax.xaxis)
     margin = 0.5 if last == 1 else 0.25 + 0.02 * last
@@ -135,10 +135,12 @@ def _draw_systems(
         x, mean = _take_numbers(part, part.columns[1], "mean")
         ends.append((system, style["color"], float(x[-1]), float(mean[-1])))
 
-    lowest: Any = rows.select(pl.min_horizontal(cs.by_name("mean", "low", "least", require_all=False).min())).item()
+    values = cs.by_name("mean", "low", "least", require_all=False)
+    lowest: Any = rows.select(pl.min_horizontal(values.min())).item()
     if lowest is not None and lowest >= 0:
         ax.set_ylim(bottom=0)
-    label = f"{canvas.spell_measure(measure)}, mean over {count_of(queries, 'query', 'queries')}"
+    all_queries = count_of(queries, "query", "queries")
+    label = f"{canvas.spell_measure(measure)}, mean over {all_queries}"
     ax.set_ylabel(canvas.break_lines(label, 34))
 
     entries = [] if canvas.name_ends(ax, ends) else lines
@@ -190,7 +192,8 @@ def _draw_line(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any]) -> None:
     clear = int((~rows.get_column("few")).sum())  # the number of searching queries only falls
     ax.plot(x[:clear], mean[:clear], **style)
     if clear < len(x):
-        ax.plot(x[max(clear - 1, 0) :], mean[max(clear - 1, 0) :], alpha=_FAINT, zorder=1.9, **style)
+        start = max(clear - 1, 0)  # the faint line begins where the clear one ends
+        ax.plot(x[start:], mean[start:], alpha=_FAINT, zorder=1.9, **style)
 
 
 def against_spend(
