@@ -167,5 +167,5 @@ def test_many_systems_that_stopped_are_listed_with_their_numbers(tmp_path: Path)
         rows = [f"q{query} {i} d{i} 1 1 t\n" for query in range(8) for i in ((1,) if query < k else (1, 2))]
         (tmp_path / name).write_text("".join(rows))
     said = run_command("compare", "qrels", *names, "-m", "CG@2", "-o", "csv", cwd=tmp_path).stderr
-    stopped = "Before iteration 2 4 systems stopped in some queries (r1 1, r2 2, r3 3, r4 4), while another system searched on."
+    stopped = "Before iteration 2 some queries of 4 systems stopped (r1 1, r2 2, r3 3, r4 4), while another system searched on."
     assert f"notice: {stopped}\n" in said

@@ -380,7 +380,7 @@ def _find_stops(iterations: Mapping[str, Matrix], cutoff: int) -> tuple[NDArray[
 def _describe_stops(stops: Mapping[str, tuple[int, int]], iterations: Mapping[str, Matrix]) -> str:
     if len(stops) > _EXAMPLES:
         numbers = ", ".join(f"{name} {sum(counts):,}" for name, counts in stops.items())
-        return f"{len(stops)} systems stopped in some queries ({numbers})"
+        return f"some queries of {len(stops)} systems stopped ({numbers})"
     parts = []
     for name, (in_every_run, in_some_runs) in stops.items():
         has_runs = len(iterations[name]) > 1
