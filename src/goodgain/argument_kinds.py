@@ -7,7 +7,7 @@ from functools import wraps
 from numbers import Real
 from os import PathLike
 from types import NoneType, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 from goodgain.errors import GoodgainError, InputError
 from goodgain.options import spell
@@ -55,12 +55,24 @@ def checks_kinds(function: Callable[P, T]) -> Callable[P, T]:
         except Exception as error:
             with suppress(TypeError):  # arguments are missing: the error says so
                 for name, value in signature.bind(*args, **kwargs).arguments.items():
-                    declared = get_type_hints(function).get(name, Any)
-                    if signature.parameters[name].kind not in _VARIABLE and not _is_of(value, declared):
+                    parameter = signature.parameters[name]
+                    declared = _find_type(parameter, function)
+                    if parameter.kind not in _VARIABLE and not _is_of(value, declared):
                         raise InputError(f"{spell(name, value)}: give {' or '.join(_describe(declared))}") from error
             raise
 
     return call
+
+
+def _find_type(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:
+    """Return the declared type of a parameter. Without a declaration, or if only type checkers know it, it is `Any`."""
+    declared = parameter.annotation
+    if isinstance(declared, str):
+        try:
+            declared = eval(declared, inspect.unwrap(function).__globals__)
+        except NameError:
+            return Any
+    return Any if declared is parameter.empty else declared
 
 
 def _is_of(value: Any, declared: Any) -> bool:

@@ -191,7 +191,8 @@ def advise_name(system: str) -> str:
 def check_choice(name: str, value: object) -> None:
     """Raise `InputError` unless `value` is the default or one of the choices of the option `name`."""
     default, choices = OPTIONS[name].default, OPTIONS[name].choices
-    if value != default and value not in choices:
+    is_word = isinstance(value, str | None)  # a frame would compare its cells
+    if not is_word or (value != default and value not in choices):
         raise InputError(f"{spell(name, value)} is not one of {', '.join(choices)}. Choose one of them.")
 
 

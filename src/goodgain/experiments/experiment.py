@@ -167,6 +167,7 @@ class Experiment(Scoring):
                 per_query=per_query,
             )
 
+    @checks_kinds
     def funnel(self, uses: Any) -> Funnel:
         """Count the documents that each query returned, opened and cited, as `gg.funnel` does."""
         self.refuse_without_labels("the funnel")

@@ -100,6 +100,7 @@ class Qrels(PandasFacade):
     def with_rows(self, frame: pl.DataFrame, rows: pl.DataFrame, *, ungraded: pl.DataFrame | None) -> Qrels:
         return replace(self, frame=frame, rows=rows, ungraded=ungraded, given=None)
 
+    @checks_kinds
     def select_queries(self, query_ids: Sequence[str]) -> Qrels:
         is_kept = pl.col("query_id").is_in(query_ids)
         ungraded = None if self.ungraded is None else self.ungraded.filter(is_kept)

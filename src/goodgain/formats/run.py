@@ -11,6 +11,7 @@ import narwhals as nw
 import polars as pl
 from ir_measures.util import ScoredDoc
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import count_of
 from goodgain.formats import iterations
 from goodgain.formats.any_source import Columns
@@ -108,6 +109,7 @@ class Run(PandasFacade):
         copied.lacks_column = self.lacks_column
         return copied
 
+    @checks_kinds
     def cut_into_pages(self, size: int) -> Run:
         """Return the run with new iterations of `size` results. The rows of a lazy frame are collected into memory.
 
@@ -148,6 +150,7 @@ class Run(PandasFacade):
         """Whether the rows stay on an engine such as DuckDB or Spark; false for Polars frames, which are collected."""
         return not self.keeps_order and not isinstance(self.frame, pl.DataFrame)
 
+    @checks_kinds
     def flatten(self, order: str = ORDER) -> pl.DataFrame:
         """Return the classic ranking. Give a notice if ranks contradict scores."""
         return self.host_frame if order == "seen" else self._flatten(order)

@@ -102,6 +102,8 @@ def _make_definition(
     columns = _check_costs(name, costs)
     if not callable(function):
         raise MeasureError(f"{name}: {function!r} is not a function. Give a function of the rows of a query.")
+    if not isinstance(title, str | None):
+        raise MeasureError(f"{name}: title={title!r} is not a text. Give the full name of the measure.")
     if better not in ("up", "down", None):
         raise MeasureError(f"{name}: better={better!r} is not 'up', 'down' or None. Choose one of them.")
 

@@ -12,6 +12,7 @@ import ir_measures
 import polars as pl
 import polars.selectors as cs
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.counting.coverage import SharedQueries
 from goodgain.errors import InputError, MeasureError, count_of
 from goodgain.files.notebooks import write_result
@@ -142,6 +143,7 @@ class Scores:
                 counts[name] = len(column) - column.null_count()
         return {name: counts.get(name, 0) for name in self.means}
 
+    @checks_kinds
     def select(self, measures: Sequence[ir_measures.Measure]) -> Scores:
         """Return the scores of one run for only the given measures, in the given order."""
         names = [str(measure) for measure in measures]
@@ -201,6 +203,7 @@ class Scores:
                 return self.means[name]
         raise MeasureError(f"{name} is not in these scores; they have {', '.join(self.means)}")
 
+    @checks_kinds
     def mean(self, how: str = "arithmetic") -> dict[str, float | None]:
         """Return a dict from each measure to its mean over all queries. A mean that is None in `means` stays None.
 

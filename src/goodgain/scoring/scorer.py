@@ -11,6 +11,7 @@ import ir_measures
 import numpy as np
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.counting.ledger import count_pools
 from goodgain.counting.run_opening import open_systems
 from goodgain.errors import GoodgainNotice, InputError, collect_notices, without_notices
@@ -96,6 +97,7 @@ class Scorer:
         if self._is_short:
             self._short = _ShortWay(self._qrels, self._measures, self._order, joins=values["urls"] == "join")
 
+    @checks_kinds
     def score(self, query_id: str, searches: Searches, *, step: bool = False) -> dict[str, float | None]:
         """Return the value of each measure for the searches of a query.
 
@@ -129,6 +131,7 @@ class Scorer:
             added[name] = None if value is None or earlier is None else value - earlier
         return added
 
+    @checks_kinds
     def score_many(
         self, rollouts: Iterable[tuple[str, Searches]], *, step: bool = False
     ) -> list[dict[str, float | None]]:
@@ -137,7 +140,13 @@ class Scorer:
         >>> Scorer({"q": {"a": 3}}, "nCG").score_many([("q", [["a"]]), ("q", [["x"]])])
         [{'nCG': 1.0}, {'nCG': 0.0}]
         """
-        return [self.score(query_id, searches, step=step) for query_id, searches in rollouts]
+        values = []
+        for rollout in rollouts:
+            if not isinstance(rollout, Sequence) or len(rollout) != 2:
+                raise InputError(f"rollouts={rollout!r}: give pairs of a query_id and its searches")
+            query_id, searches = rollout
+            values.append(self.score(query_id, searches, step=step))
+        return values
 
     def __repr__(self) -> str:
         return f"Scorer({' '.join(self.measures)}; {len(self._numbers):,} queries)"

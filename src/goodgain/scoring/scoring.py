@@ -12,6 +12,7 @@ from typing import Any, Self, Unpack, cast
 import ir_measures
 import polars as pl
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.counting.coverage import (
     measure_coverage,
     warn_of_cutoffs,
@@ -122,6 +123,7 @@ class Scoring:
 
     # The analyses
 
+    @checks_kinds
     def evaluate(self, measures: Measures, *, groups: Any = None, interval: bool = False) -> SystemScores:
         """Score the systems on any measures.
 
@@ -165,6 +167,7 @@ class Scoring:
         notes = tuple(map(str, notices))
         return {name: replace(system, notes=notes) for name, system in scores.items()}
 
+    @checks_kinds
     def ledger(self, measures: Measures | None = None) -> pl.DataFrame:
         """Return the rows of `gg.ledger` for every run, with the name of the run in the added column `system`."""
         rel = self._options["rel"]
@@ -382,6 +385,7 @@ class Scoring:
         renamed._new_names = names
         return renamed
 
+    @checks_kinds
     def only(self, queries: Any) -> Self:
         """Return an experiment on the given queries only. `queries` is a list of ids, a file or a frame, as for the option `only`.
 

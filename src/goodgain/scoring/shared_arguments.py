@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
 
+from goodgain.argument_kinds import checks_kinds
 from goodgain.formats.any_source import Columns
 from goodgain.options import OPTIONS
 
@@ -105,7 +106,7 @@ def takes_options(function: Callable[P, T]) -> Callable[P, T]:
 
     call.__doc__ = name_options(function.__doc__ or "", types)
     call.__signature__ = signature  # type: ignore[attr-defined]  # editors and help() read it
-    return call
+    return checks_kinds(call)
 
 
 def name_options(docstring: str, names: Iterable[str]) -> str:

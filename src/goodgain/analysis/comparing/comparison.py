@@ -19,6 +19,7 @@ from goodgain.analysis.comparing.comparison_forms import (
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
 from goodgain.analysis.comparing.comparison_sentences import list_notes
 from goodgain.analysis.comparing.comparison_tables import Layout, build_tables
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, count_of, escape_controls
 from goodgain.files.notebooks import load_pictures
 from goodgain.files.tables import Table
@@ -110,10 +111,12 @@ class Comparison(ComparisonFrames):
     def notes(self) -> tuple[str, ...]:
         return list_notes(self)
 
+    @checks_kinds
     def tables(self, layout: Layout | None = None) -> list[Table]:
         """Return the tables of means and differences and, if computed, of groups, correlations, replicates, noise and flips."""
         return build_tables(self, layout or Layout())
 
+    @checks_kinds
     def to_text(
         self,
         form: str = "markdown",
@@ -145,6 +148,7 @@ class Comparison(ComparisonFrames):
         """
         return write_comparison(self, form, Layout(places, rows, spreadsheet, caption, label, intervals))
 
+    @checks_kinds
     def write_baseline(self, path: str | os.PathLike[str], system: str | None = None) -> None:
         """Write the values of a system to a baseline file, for `compare(..., baseline_file=path)`.
 

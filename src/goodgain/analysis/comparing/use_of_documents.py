@@ -89,6 +89,7 @@ class Funnel:
         by_system = by_query.agg(*has_value, has_ratio).group_by("system", maintain_order=True)
         return by_system.agg(pl.col(*FUNNEL).sum().cast(pl.Int64))
 
+    @checks_kinds
     def in_order(self, systems: Sequence[str]) -> Funnel:
         """Return the funnel with the systems in this order. Other systems come last."""
         place_of = {name: k for k, name in enumerate(systems)}

@@ -15,6 +15,7 @@ from goodgain.analysis.explaining.explanation_frames import FRAMES, ExplanationF
 from goodgain.analysis.explaining.explanation_screens import FORMS, build_screen, render_on_terminal
 from goodgain.analysis.explaining.explanation_sentences import add_sentences
 from goodgain.analysis.explaining.iterations_table import tabulate_iterations
+from goodgain.argument_kinds import checks_kinds
 from goodgain.counting.results_of_systems import Results
 from goodgain.counting.run_opening import stack_systems
 from goodgain.errors import InputError, count_of
@@ -85,10 +86,12 @@ class Explanation(ExplanationFrames):
     [('found_by_new_only', 'stopped_before', 2.0)]
     """
 
+    @checks_kinds
     def tables(self, query: str | None = None) -> list[Table]:
         """Return the tables of the summary, or of one query if `query` is given. `to_text` also writes sentences."""
         return [part for part in build_screen(self, query) if isinstance(part, Table)]
 
+    @checks_kinds
     def to_text(self, form: str = "markdown", *, query: str | None = None) -> str:
         """Return the explanation as text: a summary in `markdown`, or all tables in `json`. `query` limits the text to one query.
 

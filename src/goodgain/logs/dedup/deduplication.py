@@ -72,6 +72,7 @@ class Deduplication:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return nw.from_native(self.frame, eager_only=True).__arrow_c_stream__(requested_schema)
 
+    @checks_kinds
     def explain(self, document: str, other: str | None = None, *, query_id: str | None = None) -> Explanation:
         """Explain why the results of `document` count as one document, by the rule, fields and confidence of each pair of results.
 
@@ -79,6 +80,7 @@ class Deduplication:
         """
         return explain(self._rows, self._records, document, other, query_id)
 
+    @checks_kinds
     def score(self, gold: str | Sequence[object] | pl.Series) -> Agreement:
         """Score how well the documents found match given groups, by precision, recall and F1: pairwise and B-cubed.
 
@@ -86,6 +88,9 @@ class Deduplication:
         that were deduplicated together are compared.
         """
         if isinstance(gold, str):
+            columns = nw.from_native(self.frame, eager_only=True).columns
+            if gold not in columns:
+                raise InputError(f"gold={gold!r} is not a column of the results; they have {', '.join(columns)}")
             gold = nw.from_native(self.frame, eager_only=True).select(gold).to_polars()[gold]
         return score_agreement(self._rows, gold)
 

@@ -19,6 +19,7 @@ from goodgain.analysis.comparing.use_of_documents import Funnel
 from goodgain.analysis.reporting.plots import canvas, plot_data
 from goodgain.analysis.reporting.plots.canvas import Entry, Picture
 from goodgain.analysis.reporting.plots.plot_data import KINDS
+from goodgain.argument_kinds import checks_kinds
 from goodgain.formats.query_tables import read_questions
 
 #: The look of a text above a bar.
@@ -42,6 +43,7 @@ DIFFERENCE_LABELS = [*(outcome or "queries" for outcome in _OUTCOMES), "mean"]
 _MOST_NUMBERS = 12
 
 
+@checks_kinds
 def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -> Axes:
     """Draw the new good documents of each iteration as bars, and the share of all good gain found so far as a line.
 
@@ -95,6 +97,7 @@ def new_good(frame: Any, system: str | None = None, *, ax: Axes | None = None) -
     return ax
 
 
+@checks_kinds
 def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> Axes:
     """Draw the results of each iteration, stacked by kind: new and good, new and not good, unjudged, repeated.
 
@@ -158,6 +161,7 @@ def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
     return [Entry(Line2D([], [], **look), f"searches without results ({total:,})")]
 
 
+@checks_kinds
 def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axes | None = None) -> Axes:
     """Draw how many queries stopped at each iteration (dashed steps), and how many found their last good document there.
 
@@ -205,6 +209,7 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
     return ax
 
 
+@checks_kinds
 def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     """Draw how many documents each system returned, opened and cited per query. Good documents are at the bottom of each bar.
 
@@ -271,6 +276,7 @@ def _label_iterations(ax: Axes, first: int, last: int) -> None:
     ax.set_xlim(first - margin, last + margin)
 
 
+@checks_kinds
 def per_query(
     comparison: Comparison,
     measure: str | None = None,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from goodgain.analysis.reporting.plots import canvas, plot_data
 from goodgain.analysis.reporting.plots.canvas import Entry
 from goodgain.analysis.reporting.spends import format_amount
+from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import count_of
 from goodgain.measures.names import find_direction, parse_measure
 from goodgain.options import ALPHA
@@ -29,6 +30,7 @@ _MOST_COLOURED = 8
 _HIGHLIGHTED = 4
 
 
+@checks_kinds
 def curve(
     frame: Any,
     measure: str | None = None,
@@ -196,6 +198,7 @@ def _draw_line(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any]) -> None:
         ax.plot(x[start:], mean[start:], alpha=_FAINT, zorder=1.9, **style)
 
 
+@checks_kinds
 def against_spend(
     frame: Any,
     measure: str | None = None,
@@ -249,6 +252,7 @@ def against_spend(
     return ax
 
 
+@checks_kinds
 def precision_recall(frame: Any, *, highlight: Collection[str] | None = None, ax: Axes | None = None) -> Axes:
     """Draw interpolated precision over recall: a line per system, or a thin line per query if the frame has query ids.
 

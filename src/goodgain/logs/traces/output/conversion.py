@@ -22,7 +22,7 @@ from goodgain.logs.dedup.said_pairs import Pairs, SaidPairs, read_pairs
 from goodgain.logs.traces.output.results_to_run import add_documents, finish_uses, tabulate_uses
 from goodgain.logs.traces.output.run_batches import PLACEHOLDER, BatchConverter, Deduplicate, OutputFiles, OutputWriter
 from goodgain.logs.traces.reading import query_ids as ids
-from goodgain.logs.traces.reading.read_options import QueryId, ReadOptions
+from goodgain.logs.traces.reading.read_options import QueryId, ReadOptions, check_option_names
 from goodgain.logs.traces.reading.trace_files_and_tasks import Paths, find_trace_files
 from goodgain.logs.traces.reading.trace_reading import Progress, ResultRows, read_batches
 from goodgain.logs.traces.reading_summary import Summary
@@ -256,6 +256,7 @@ def convert_traces(
     if deduplicate is None:
         _check_that_nothing_needs_deduplication(earlier_files, said)
 
+    check_option_names("convert_traces", options)
     table_of_ids = None if query_ids is None else ids.read_query_ids(query_ids)
     read_options = ReadOptions(**options, query_ids=table_of_ids, costs=costs is not None, uses=uses is not None)
     # Queries of several runs can be matched only when all traces are read. Only then are the names in pairs that no result

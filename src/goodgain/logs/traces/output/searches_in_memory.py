@@ -10,7 +10,7 @@ from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, without_notices
 from goodgain.logs.traces.input.logs_and_archives import Log, read_head
 from goodgain.logs.traces.output.results_to_run import to_run
-from goodgain.logs.traces.reading.read_options import ReadOptions
+from goodgain.logs.traces.reading.read_options import ReadOptions, check_option_names
 from goodgain.logs.traces.reading.trace_reading import read_log
 from goodgain.schema import EMPTY_DOC
 
@@ -43,6 +43,7 @@ def read_searches(messages: Any, **options: Any) -> list[list[str]]:
     ... ])
     [['d1', 'd2']]
     """
+    check_option_names("read_searches", options)
     try:
         raw = msgspec.json.encode(messages)
     except (TypeError, ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Defines and checks the options that `read_traces` and `convert_traces` share."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -106,3 +106,11 @@ class ReadOptions:
             if field.name in ("turns", "iteration", "order", "citations", "unrecorded", "errors", "reranked", "tools")
             and getattr(self, field.name) != field.default
         ]
+
+
+def check_option_names(function: str, names: Iterable[str]) -> None:
+    """Raise `TypeError` for a name that is not an option of reading, as Python does for a function without `**options`."""
+    options = {field.name for field in fields(ReadOptions)}
+    for name in names:
+        if name not in options:
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
