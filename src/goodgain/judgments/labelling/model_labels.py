@@ -127,7 +127,7 @@ def label(
     """
     budget = Budget(jobs, max_calls, max_tokens, requests_per_minute, tokens_per_minute, tries)
     key = Key(key_variable, headers)
-    models = [model] if isinstance(model, str) or not isinstance(model, Sequence) else model
+    models = [*model] if isinstance(model, Iterable) and not isinstance(model, str) else [model]
     arguments = locals()  # all arguments by their names
     arguments["prompt"] = None if prompt is None else str(make_path(prompt, spell("prompt")))
     requests, _, systems = prepare_job(source, queries, models, arguments)
