@@ -48,8 +48,8 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
     if any(words in log.head.raw[:1000] for words in _CASSETTE):
         exchanges = 'write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}'
         return f"{looks}; name its format with {spell('format')}, or {exchanges}"
-    known = [trace_format for trace_format in formats().values() if trace_format.name != "shape"]
-    nearest = _find_nearest(log, known)
+    candidates = [trace_format for trace_format in formats().values() if trace_format.name != "shape"]
+    nearest = _find_nearest(log, candidates)
     clauses = [looks]
     if nearest:
         clauses.append(_describe_nearest(log, nearest, options))
@@ -57,12 +57,12 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
         return "; ".join([*clauses, f"name its format with {spell('format')}, or {_WRITE_JSONL}"])
 
     count = _count_by_shape(log, options)
-    listed = ""
+    advice = ""
     if not (count.is_read or count.has_results):
-        listed = advise_on_lists(log, options, (nearest.name,) if nearest and not nearest.place else ())
-    clauses += [clause for clause in (listed, count.text) if clause]
-    is_advised = "pass " in f"{listed} {count.text}"
-    if not (listed or count.text):
+        advice = advise_on_lists(log, options, (nearest.name,) if nearest and not nearest.place else ())
+    clauses += [clause for clause in (advice, count.text) if clause]
+    is_advised = "pass " in f"{advice} {count.text}"
+    if not (advice or count.text):
         clauses.append(f"name its format with {spell('format')}, or {_WRITE_JSONL}")
     else:
         clauses.append(f"{'else ' if is_advised else ''}{_WRITE_JSONL}{count.ending}")
@@ -77,12 +77,12 @@ class _Nearest(NamedTuple):
     place: str  # of the value with the calls; empty: the whole log
 
 
-def _find_nearest(log: Log, known: list[Format]) -> _Nearest | None:
-    trials = [(*_try(trace_format, log.path, log.head), "", trace_format.name) for trace_format in known]
+def _find_nearest(log: Log, candidates: list[Format]) -> _Nearest | None:
+    trials = [(*_try(trace_format, log.path, log.head), "", trace_format.name) for trace_format in candidates]
     for value, place in islice(_list_values(log.head.value, "", _MAX_DEPTH), _MAX_TRIED):
         with suppress(TypeError):  # a value nests too deep
             head = FileHead("value.json", orjson.dumps(value), whole=True)
-            claims = [trace_format for trace_format in known if trace_format.sniff(head)]
+            claims = [trace_format for trace_format in candidates if trace_format.sniff(head)]
             trials += [(*_try(claim, log.path, head, place), place, claim.name) for claim in claims]
     calls, reason, place, name = max(trials, key=lambda trial: (trial[0], bool(trial[2]), -len(trial[2])))
     return _Nearest(name, reason, place) if calls else None
@@ -156,10 +156,10 @@ def explain_format(path: Path, options: ReadOptions) -> Iterator[str]:
     for open_log in find_logs(path, partial(is_claimed, options.format)):
         log = open_log()
         yield f"{log.path}: {log.head.description}"
-        for known in formats().values():
-            if known.name != "shape":
-                reason = "claims it" if known.sniff(log.head) else _try(known, log.path, log.head)[1]
-                yield f"  {known.name}: {reason}"
+        for trace_format in formats().values():
+            if trace_format.name != "shape":
+                reason = "claims it" if trace_format.sniff(log.head) else _try(trace_format, log.path, log.head)[1]
+                yield f"  {trace_format.name}: {reason}"
         yield f"  {_count_by_shape(log, options).text or 'shape: no call of a tool was found in it'}"
 
 
@@ -177,15 +177,17 @@ class _ShapeCount(NamedTuple):
 
 
 def _count_by_shape(log: Log, options: ReadOptions) -> _ShapeCount:
-    asked = replace(options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False)
+    tolerant = replace(
+        options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False
+    )
     shape, summary = get_format("shape"), Summary()
     ids = 0
     first: tuple[str, SearchCall] | None = None
     try:
-        source = make_source(log, replace(asked, errors="raise"), summary)
+        source = make_source(log, replace(tolerant, errors="raise"), summary)
         for trace in shape.read(source):
             ids += trace.query_id is not None
-            queries = read_queries(trace, asked, asked.iteration or trace.iteration or shape.iteration, summary)
+            queries = read_queries(trace, tolerant, tolerant.iteration or trace.iteration or shape.iteration, summary)
             searches = [search for query in queries for iteration in query.iterations for search in iteration]
             for search in searches:
                 if first is None or (search.results and not first[1].results):
@@ -206,9 +208,9 @@ def _count_by_shape(log: Log, options: ReadOptions) -> _ShapeCount:
 def _describe_count(summary: Summary, *, has_ids: bool, is_refused: bool) -> str:
     searches = sum(summary.searches.values())
     tools = ", ".join(f"{name} {count}" for name, count in summary.searches.most_common(5))
-    more = ", ..." if len(summary.searches) > 5 else ""
+    ending = ", ..." if len(summary.searches) > 5 else ""
     counts = (
-        f"{count_of(summary.traces, 'query', 'queries')}, {count_of(searches, 'search', 'searches')}: {tools}{more}"
+        f"{count_of(summary.traces, 'query', 'queries')}, {count_of(searches, 'search', 'searches')}: {tools}{ending}"
     )
     faults = {"not read": summary.unparsed, "not recorded": summary.unrecorded, "failed": summary.failed}
     results = [count_of(summary.results, "result"), *(f"{count} {name}" for name, count in faults.items() if count)]
@@ -236,8 +238,8 @@ def _write_example(query_id: str, search: SearchCall) -> str:
         {name: value[:_LONGEST_TEXT] for name in ("doc_id", "url", "title") if (value := getattr(result, name))}
         for result in search.results[:1]
     ]
-    made = {"query": " ".join(search.queries)[:_LONGEST_TEXT], "results": results}
-    line = {"goodgain_trace": 1, "query_id": query_id[:_LONGEST_TEXT], "steps": [{"searches": [made]}]}
+    fields = {"query": " ".join(search.queries)[:_LONGEST_TEXT], "results": results}
+    line = {"goodgain_trace": 1, "query_id": query_id[:_LONGEST_TEXT], "steps": [{"searches": [fields]}]}
     return orjson.dumps(line).decode()
 
 
@@ -249,7 +251,7 @@ def _list_values(holder: Any, place: str, depth: int) -> Iterator[tuple[Any, str
             yield from _list_values(value, f"{place}/{key}", depth - 1)
 
 
-def _try(known: Format, path: Path, head: FileHead, place: str = "") -> tuple[int, str]:
+def _try(trace_format: Format, path: Path, head: FileHead, place: str = "") -> tuple[int, str]:
     """Return how many calls a format finds in a log's head, and the reason why the format does not claim the log."""
     content = head.raw
     try:
@@ -261,13 +263,13 @@ def _try(known: Format, path: Path, head: FileHead, place: str = "") -> tuple[in
         return 0, "its JSON nests too deep"
     source = Source(path, FileHead(head.name, content, whole=True), Summary(), lambda: BytesIO(content))
     try:
-        trace = next(known.read(source), None)
+        trace = next(trace_format.read(source), None)
     except InputError as error:
         reason = str(error).replace(f"{path}, ", "").replace(f"{path}: ", "").partition("; ")[0]
         reason = reason.partition(", found an object with")[0]  # the message has its keys already
         return 0, " ".join(reason.split())[:_LONGEST_REASON]
     except Exception:  # a plugin's own
-        if not known.is_plugin:
+        if not trace_format.is_plugin:
             raise
         return 0, "its reader failed"
     if unknown := (trace.unknown if trace else ()) + source.take_unknown():
