@@ -66,10 +66,12 @@ def _make_keys(records: Records) -> pl.DataFrame:
     """Return a table (kind, key, record) of the keys that several records share."""
     parts = []
     for kind, name, condition, value in _list_keys(records):
-        holders = records.frame.lazy().filter(condition & value.is_not_null()).select("scope", "record", value=value)
+        has_key = condition & value.is_not_null()
+        holders = records.frame.lazy().filter(has_key).select("scope", "record", value=value)
         if kind == "id":  # each value of an id is a key
             holders = holders.with_columns(pl.col("value").str.split(SEVERAL)).explode("value")
-        key = pl.struct("scope", pl.lit(kind + name).alias("name"), "value").hash()
+        name_of_key = pl.lit(kind + name).alias("name")
+        key = pl.struct("scope", name_of_key, "value").hash()
         parts.append(holders.select(kind=pl.lit(kind), key=key, record=pl.col("record")))
     keys = pl.concat(pl.collect_all(parts))
     return keys.filter(keys["key"].is_duplicated())
@@ -90,9 +92,11 @@ def _list_keys(records: Records) -> Iterator[tuple[str, str, pl.Expr, pl.Expr]]:
         if item_id in records.attributes:
             yield "id", item_id, pl.col("type").is_in(types), pl.col(item_id)
     has_own_id = has_item_id(records.attributes, lambda type_name: (TYPES[type_name],))
-    yield "doc_id", "", pl.lit(records.trusted) | ~(has_own_id | pl.col("reissued")), pl.col("doc_id")
+    is_trusted = pl.lit(records.trusted) | ~(has_own_id | pl.col("reissued"))
+    yield "doc_id", "", is_trusted, pl.col("doc_id")
     # All messages found in a mail or chat application have the URL of its start page.
-    yield "url", "", pl.col("type").is_in(NAMED_BY_URL) | pl.col("beyond_start"), pl.col("page")
+    has_own_url = pl.col("type").is_in(NAMED_BY_URL) | pl.col("beyond_start")
+    yield "url", "", has_own_url, pl.col("page")
     if records.policy == "id":
         return
 
@@ -127,7 +131,8 @@ def _mark_settled(keys: pl.DataFrame, records: Records) -> pl.DataFrame:
     decides_before_url = ["id", "url"]
     if records.trusted:
         decides_before_url.append("doc_id")
-    return keys.with_columns(settled=record_has_url.gather(keys["record"]) & ~keys["kind"].is_in(decides_before_url))
+    decides = ~keys["kind"].is_in(decides_before_url)
+    return keys.with_columns(settled=record_has_url.gather(keys["record"]) & decides)
 
 
 def _add_places(members: pl.DataFrame) -> pl.DataFrame:
@@ -139,7 +144,8 @@ def _add_places(members: pl.DataFrame) -> pl.DataFrame:
 
 def _make_pairs(members: pl.DataFrame, *, begin: pl.Expr, end: pl.Expr) -> pl.DataFrame:
     """Pair each open record with the records in the rows from `begin` up to `end`. Return a table (key, left, right)."""
-    spans = members.select("key", "record", "settled", begin=begin, end=end).filter(~pl.col("settled"))
+    spans = members.select("key", "record", "settled", begin=begin, end=end)
+    spans = spans.filter(~pl.col("settled"))
     spans = spans.select("key", "record", partner_place=pl.int_ranges("begin", "end"))
     pairs = spans.explode("partner_place").drop_nulls("partner_place")
     partner = pl.lit(members["record"]).gather(pl.col("partner_place"))
@@ -149,17 +155,21 @@ def _make_pairs(members: pl.DataFrame, *, begin: pl.Expr, end: pl.Expr) -> pl.Da
 
 def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[pl.DataFrame, list[SkippedPairs]]:
     """Pair each open record with as many neighbours as the limit allows. Count the pairs that are left out, by kind of key."""
-    texts = records.frame.select("record", "snippet", "title").join(members.select("record").unique(), on="record")
+    texts = records.frame.select("record", "snippet", "title")
+    texts = texts.join(members.select("record").unique(), on="record")
     text_places = texts.sort("snippet", "title", "record").select("record").with_row_index("text_place")
     order = pl.when(pl.col("kind") == "url").then("record").otherwise("text_place")
     members = members.join(text_places, on="record").with_columns(order=order)
     members = _add_places(members.sort("key", "order"))
 
     # If all records are open, each pair is formed twice, once from either side, but compared once.
-    sides = pl.when(pl.col("open") < pl.col("size")).then(2).otherwise(1)
+    are_all_open = pl.col("open") >= pl.col("size")
+    sides = pl.when(are_all_open).then(1).otherwise(2)
     reach = limit // (pl.col("open") * sides)
-    needs_neighbour = pl.col("kind").is_in(_STRONG_KINDS) | (pl.int_range(pl.len()).over("key") < limit)
-    reach = pl.when(needs_neighbour).then(pl.max_horizontal(reach, pl.lit(1))).otherwise(reach)
+    is_near_start = pl.int_range(pl.len()).over("key") < limit
+    needs_neighbour = pl.col("kind").is_in(_STRONG_KINDS) | is_near_start
+    at_least_one = pl.max_horizontal(reach, pl.lit(1))
+    reach = pl.when(needs_neighbour).then(at_least_one).otherwise(reach)
     begin = pl.max_horizontal(pl.col("place") - reach, "start")
     end = pl.min_horizontal(pl.col("place") + reach + 1, "end")
     pairs = _make_pairs(members, begin=begin, end=end)
@@ -167,8 +177,11 @@ def _pair_nearest(members: pl.DataFrame, records: Records, limit: int) -> tuple[
 
     # one row per key, then one row per kind of key
     formed = pairs.group_by("key").agg(formed=pl.len().cast(pl.Int64))
-    counts = members.group_by("key").agg(pl.col("kind", "pairs").first()).join(formed, on="key", how="left")
-    left_out = counts.select("kind", left_out=pl.col("pairs") - pl.col("formed").fill_null(0))
+    counts = members.group_by("key").agg(pl.col("kind", "pairs").first())
+    counts = counts.join(formed, on="key", how="left")
+    not_formed = pl.col("pairs") - pl.col("formed").fill_null(0)
+    left_out = counts.select("kind", left_out=not_formed)
     left_out = left_out.filter(pl.col("left_out") > 0)
-    skipped = left_out.group_by("kind").agg(pl.len(), pl.col("left_out").sum()).sort("kind")
+    by_kind = left_out.group_by("kind").agg(pl.len(), pl.col("left_out").sum())
+    skipped = by_kind.sort("kind")
     return pairs.drop("key"), [SkippedPairs(*row) for row in skipped.iter_rows()]

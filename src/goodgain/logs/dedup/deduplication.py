@@ -168,9 +168,11 @@ def deduplicate(
     rows = rows.with_columns(record=records.of_row)
     documents, late_bridges = _name_rows(rows, records, grouping.group_of, earlier_documents, pairs)
     documents = _add_rules(documents, records, pairs)
-    rows = rows.slice(len(earlier_documents)).with_columns(pl.col("row") - len(earlier_documents))
+    number_of_earlier = len(earlier_documents)
+    rows = rows.slice(number_of_earlier).with_columns(pl.col("row") - number_of_earlier)
     rows = rows.select("row", "scope", *OF_RUNS, "record")
-    rows = rows.join(documents.select("row", *DEDUPLICATED.columns), on="row", how="left", maintain_order="left")
+    documents_of_rows = documents.select("row", *DEDUPLICATED.columns)
+    rows = rows.join(documents_of_rows, on="row", how="left", maintain_order="left")
 
     summary = summarise(
         documents,
@@ -186,12 +188,15 @@ def deduplicate(
         if argument is not user_pairs:  # else the caller has further results, and gives the notice
             user_pairs.give_notice()
 
-    new_columns = [nw.new_series(name, rows[name], backend=frame.implementation) for name in DEDUPLICATED.columns]
+    new_columns = []
+    for name in DEDUPLICATED.columns:
+        new_columns.append(nw.new_series(name, rows[name], backend=frame.implementation))
     return Deduplication(frame.with_columns(*new_columns).to_native(), summary, policy, rows, records)
 
 
 def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key: int) -> None:
-    for name, value, choices in (("policy", policy, get_args(Policy)), ("level", level, get_args(Level))):
+    options = (("policy", policy, get_args(Policy)), ("level", level, get_args(Level)))
+    for name, value, choices in options:
         if value not in choices:
             raise InputError(f"There is no {name} {value!r}: take one of {', '.join(choices)}.")
     if isinstance(across, str) or not set(across) <= set(SCOPES):
@@ -216,17 +221,20 @@ def _open_frame(results: Any, subject: str) -> nw.DataFrame[Any]:
 
 def _mark_vague_copies(records: Records) -> Records:
     """Add the column `apart`: the record stands for equal rows with only a title, or with nothing. They stay separate documents."""
-    vague_copies = records.frame.filter((pl.col("rows") > 1) & pl.col("vague"))
+    is_vague_copy = (pl.col("rows") > 1) & pl.col("vague")
+    vague_copies = records.frame.filter(is_vague_copy)
     pairs = verify(records, vague_copies.select(left="record", right="record"))
     apart = pairs.filter(~pl.col("same"))["left"]
-    return replace(records, frame=records.frame.with_columns(apart=pl.col("record").is_in(apart.implode())))
+    frame = records.frame.with_columns(apart=pl.col("record").is_in(apart.implode()))
+    return replace(records, frame=frame)
 
 
 def _add_user_pairs(pairs: pl.DataFrame, user_pairs: UserPairs) -> pl.DataFrame:
     """Add the pairs of `same` to the verified pairs. The user's pairs replace the verdicts of the rules."""
     unverified = user_pairs.pairs.join(pairs, on=["left", "right"], how="anti")
     undecided = unverified.with_columns(rule=pl.lit(UNDECIDED, pl.UInt8), same=pl.lit(False), confidence=pl.lit(0.0))
-    return user_pairs.overrule(pl.concat([pairs, undecided.select(pairs.columns)]), SAID)
+    all_pairs = pl.concat([pairs, undecided.select(pairs.columns)])
+    return user_pairs.overrule(all_pairs, SAID)
 
 
 def _name_rows(
@@ -251,10 +259,11 @@ def _add_rules(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame) -
     A duplicate gets the rule that joins it to the first occurrence of its document in the run, or else the
     most confident rule that joins it to any other result.
     """
-    firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document").name.prefix("first_")
-    documents = documents.with_columns(firsts)
+    firsts = pl.col("row", "record").first().over(*OF_RUNS, "scope", "document")
+    documents = documents.with_columns(firsts.name.prefix("first_"))
     is_repeat = pl.col("row") != pl.col("first_row")
-    documents = documents.with_columns(duplicate_of=pl.when(is_repeat).then(pl.col("first_row").cast(pl.Int64)))
+    first_row = pl.col("first_row").cast(pl.Int64)
+    documents = documents.with_columns(duplicate_of=pl.when(is_repeat).then(first_row))
 
     # one row per (record of a first occurrence, record of a repeat) that a rule joins
     with_first = documents.filter(is_repeat).select(left="first_record", right="record").unique()
@@ -264,8 +273,9 @@ def _add_rules(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame) -
 
     # one row per record: its most confident rule
     joined = pairs.filter("same")
-    ends = pl.concat([joined.select("rule", "same", "confidence", record=end) for end in ("left", "right")])
-    strongest = ends.sort("confidence", "rule", descending=[True, False]).unique("record", keep="first")
+    ends = pl.concat(joined.select("rule", "same", "confidence", record=end) for end in ("left", "right"))
+    surest_first = ends.sort("confidence", "rule", descending=[True, False])
+    strongest = surest_first.unique("record", keep="first")
     strongest = strongest.with_columns(name_rules(records)).drop("same")
 
     documents = documents.join(with_first, on=["first_record", "record"], how="left", maintain_order="left")
@@ -307,7 +317,9 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
         has_type=has_type.any(),
         rows=pl.len(),
     )
-    return by_id.filter((pl.col("urls") > 1) | (pl.col("has_type") & (pl.col("rows") > 1)))
+    has_several_urls = pl.col("urls") > 1
+    has_several_rows = pl.col("has_type") & (pl.col("rows") > 1)
+    return by_id.filter(has_several_urls | has_several_rows)
 
 
 def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
@@ -320,16 +332,20 @@ def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
     if doubtful.is_empty():
         return {}
 
-    rows, attributes = read_rows(nw.from_native(doubtful.drop("snippet", strict=False)), across=("system",))
+    evidence = doubtful.drop("snippet", strict=False)
+    rows, attributes = read_rows(nw.from_native(evidence), across=("system",))
     # At level "document" the passages of one document do not differ. There a passage's doc_id would be its parent.
-    comparable = make_comparable(rows, attributes, trusted=True, level="document").with_columns(doc_id=rows["doc_id"])
+    comparable = make_comparable(rows, attributes, trusted=True, level="document")
+    comparable = comparable.with_columns(doc_id=rows["doc_id"])
     records = collapse_rows(comparable, trusted=False)
     last = pl.col("record").max().over("scope", "doc_id")  # it has a URL if any has one
-    pairs = records.frame.select(left="record", right=last).filter(pl.col("left") < pl.col("right"))
+    pairs = records.frame.select(left="record", right=last)
+    pairs = pairs.filter(pl.col("left") < pl.col("right"))
     different = verify(records, pairs).filter(PROVEN_DIFFERENT)
 
     # one row per record: the first row with it
-    names = doubtful.select(*_ID, text=pl.coalesce("url", "title", "type")).with_columns(record=records.of_row)
+    names = doubtful.select(*_ID, text=pl.coalesce("url", "title", "type"))
+    names = names.with_columns(record=records.of_row)
     names = names.with_row_index("row").unique("record", keep="first")
     named = different.join(names, left_on="left", right_on="record")
     named = named.join(names, left_on="right", right_on="record")
@@ -339,7 +355,8 @@ def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
     named = named.sort(pl.max_horizontal(rows_of_pair), pl.min_horizontal(rows_of_pair))
     earliest = named.unique("query_id", keep="first", maintain_order=True)
     texts = pl.concat_list("text", "text_right")
-    in_order = pl.when(pl.col("row") < pl.col("row_right")).then(texts).otherwise(texts.list.reverse())
+    is_in_order = pl.col("row") < pl.col("row_right")
+    in_order = pl.when(is_in_order).then(texts).otherwise(texts.list.reverse())
     earliest = earliest.select(*_ID, documents=in_order)
     return {
         query_id: f"{doc_id!r} of {query_id}: {first} and {second}"

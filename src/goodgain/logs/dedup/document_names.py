@@ -36,15 +36,19 @@ def _split_vague_records(
     """
     units = records.frame.with_columns(group=group_of, twin=pl.lit(0, pl.UInt32))
     group_of_row = rows.select("row", "record", group=group_of.gather(rows["record"]))
-    apart = units.filter(pl.col("apart") & (pl.len().over("group") == 1))
+    is_alone = pl.len().over("group") == 1
+    apart = units.filter(pl.col("apart") & is_alone)
     if apart.is_empty():
         return units, group_of_row
 
     # one row per row of a vague record
     twins = rows.join(apart.select("record"), on="record", how="semi")
-    twins = twins.select("row", "record", twin=pl.int_range(pl.len(), dtype=pl.UInt32).over("record"))
-    twins = twins.with_columns(group=pl.int_range(pl.len(), dtype=pl.Int64) + group_of.max() + 1)
-    copies = twins.drop("row").join(apart.drop("group", "twin"), on="record").select(units.columns)
+    twin = pl.int_range(pl.len(), dtype=pl.UInt32).over("record")
+    twins = twins.select("row", "record", twin=twin)
+    new_group = pl.int_range(pl.len(), dtype=pl.Int64) + group_of.max() + 1
+    twins = twins.with_columns(group=new_group)
+    vague_units = apart.drop("group", "twin")
+    copies = twins.drop("row").join(vague_units, on="record").select(units.columns)
     units = pl.concat([units.join(apart, on="record", how="anti"), copies])
     own_groups = twins.select("row", own_group="group")
     group_of_row = group_of_row.join(own_groups, on="row", how="left", maintain_order="left")
@@ -58,7 +62,8 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
         columns = [name for name in kind.item_ids if name in records.attributes]
         if columns:
             first_ids = [pl.col(name).str.split(SEVERAL).list.first() for name in columns]
-            item_id = pl.when(pl.col("type") == kind.name).then(pl.min_horizontal(first_ids)).otherwise(item_id)
+            is_of_kind = pl.col("type") == kind.name
+            item_id = pl.when(is_of_kind).then(pl.min_horizontal(first_ids)).otherwise(item_id)
 
     trusted_id = pl.when(pl.lit(records.trusted)).then("doc_id")
     url = pl.when(URL_NAMES_IT).then(CANONICAL)
@@ -68,7 +73,8 @@ def _choose_names(units: pl.DataFrame, records: Records) -> pl.DataFrame:
     units = units.join(texts, on="unit", how="left", maintain_order="left")
 
     content = [name for name in CONTENT_COLUMNS if name in units.columns]
-    text_of_content = pl.when(pl.any_horizontal(pl.col(content).is_not_null())).then("text")
+    has_content = pl.any_horizontal(pl.col(content).is_not_null())
+    text_of_content = pl.when(has_content).then("text")
     start_page = CANONICAL
     # From the strongest name to the weakest. Content is stronger than a doc_id: searches may reuse doc_ids.
     names = (trusted_id, item_id, url, text_of_content, pl.col("doc_id"), start_page, pl.col("text"))
@@ -84,8 +90,10 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
 
     members = units.join(shared, on="group", how="semi")
     hashes = members.select("group", "twin", hash=order_records(members)).sort("hash", "twin")
-    numbered = shared.join(hashes.unique("group", keep="first"), on="group").sort("scope", "name", "hash", "twin")
-    numbered = numbered.with_columns(number=pl.int_range(1, pl.len() + 1).over("scope", "name"))
+    first_hashes = hashes.unique("group", keep="first")
+    numbered = shared.join(first_hashes, on="group").sort("scope", "name", "hash", "twin")
+    number = pl.int_range(1, pl.len() + 1).over("scope", "name")
+    numbered = numbered.with_columns(number=number)
 
     used = set(best.select("scope", "name").iter_rows())
     documents = []
@@ -99,4 +107,5 @@ def _number_collisions(best: pl.DataFrame, units: pl.DataFrame) -> pl.DataFrame:
         documents.append(document)
 
     renamed = numbered.select("group", document=pl.Series(documents, dtype=pl.String))
-    return best.join(renamed, on="group", how="left").select("group", document=pl.coalesce("document", "name"))
+    named = best.join(renamed, on="group", how="left")
+    return named.select("group", document=pl.coalesce("document", "name"))

@@ -48,12 +48,13 @@ def keep_earlier_documents(
     old = documents.filter(pl.col("row") < len(earlier))
     old = old.with_columns(earlier=earlier.gather(old.get_column("row")))
     new = documents.filter(pl.col("row") >= len(earlier))
-    torn = old.group_by("scope", "earlier").agg(pl.col("document").n_unique()).filter(pl.col("document") > 1)
-    bridges = torn.height
+    groups_of_earlier = old.group_by("scope", "earlier").agg(pl.col("document").n_unique())
+    bridges = groups_of_earlier.filter(pl.col("document") > 1).height
 
     # one row per group with earlier results: its earlier document, if it has only one
     names, name = pl.col("earlier").n_unique(), pl.col("earlier").first()
-    joined = old.group_by("scope", "document").agg(names=names, joined=pl.when(names == 1).then(name))
+    only_name = pl.when(names == 1).then(name)
+    joined = old.group_by("scope", "document").agg(names=names, joined=only_name)
     new = new.join(joined.drop("names"), on=["scope", "document"], how="left", maintain_order="left")
 
     merging = joined.filter(pl.col("names") > 1).select("scope", "document")
@@ -81,14 +82,19 @@ def _choose_earlier_documents(
 
     # An identical result decides first, then the best pair with an earlier result.
     names = old.select("record", name="earlier").unique()
-    identical = names.join(rows_of_record, on="record", how="semi").select("record", "name", confidence=0.0)
-    matches = edges.join(names, left_on="other", right_on="record").join(identical, on="record", how="anti")
+    identical = names.join(rows_of_record, on="record", how="semi")
+    identical = identical.select("record", "name", confidence=0.0)
+    matches = edges.join(names, left_on="other", right_on="record")
+    matches = matches.join(identical, on="record", how="anti")
     matches = pl.concat([identical, matches.select(identical.columns)])
-    direct = matches.sort("confidence", "name", descending=[True, False]).unique("record", keep="first")
+    surest_first = matches.sort("confidence", "name", descending=[True, False])
+    direct = surest_first.unique("record", keep="first")
     best = _spread_names(dict(direct.select("record", "name").iter_rows()), edges)
 
-    between_documents = matches.group_by("record").agg(pl.col("name").n_unique()).filter(pl.col("name") > 1)
-    bridged = rows_of_record.join(between_documents, on="record").group_by("group").agg(pl.col("len").sum())
+    names_of_record = matches.group_by("record").agg(pl.col("name").n_unique())
+    between_documents = names_of_record.filter(pl.col("name") > 1)
+    bridged = rows_of_record.join(between_documents, on="record")
+    bridged = bridged.group_by("group").agg(pl.col("len").sum())
     bridges = groups.height - bridged.height + int(bridged["len"].sum())
     schema: dict[str, Any] = {"record": new.schema["record"], "best": pl.String}
     return pl.DataFrame(list(best.items()), schema=schema, orient="row"), bridges
@@ -98,15 +104,12 @@ def _find_edges(
     pairs: pl.DataFrame, old: pl.DataFrame, new: pl.DataFrame, rows_of_record: pl.DataFrame
 ) -> pl.DataFrame:
     """Return the pairs of a new record with another record of its group, as a table (record, other, confidence)."""
-    group_of = pl.concat([old.select("record", "group"), new.select("record", "group")]).unique("record")
-    same = pairs.filter("same")
-    edges = pl.concat(
-        [
-            same.select("confidence", record="left", other="right"),
-            same.select("confidence", record="right", other="left"),
-        ]
-    )
-    edges = edges.join(rows_of_record, on="record")
+    of_both = [rows.select("record", "group") for rows in (old, new)]
+    group_of = pl.concat(of_both).unique("record")
+    joining = pairs.filter("same")
+    from_left = joining.select("confidence", record="left", other="right")
+    from_right = joining.select("confidence", record="right", other="left")
+    edges = pl.concat([from_left, from_right]).join(rows_of_record, on="record")
     edges = edges.join(group_of, left_on=["other", "group"], right_on=["record", "group"], how="semi")
     return edges.select("record", "other", "confidence")
 
@@ -117,13 +120,14 @@ def _spread_names(direct: dict[int, str], edges: pl.DataFrame) -> dict[int, str]
     All other records match only new results, and join through these results, in order of confidence.
     """
     best = dict(direct)
-    neighbours = {record: part.rows() for (record,), part in edges.drop("record").group_by(edges["record"])}
+    by_record = edges.drop("record").group_by(edges["record"])
+    neighbours = {record: part.rows() for (record,), part in by_record}
     waiting: list[tuple[float, str, int]] = []
 
     def reach(record: int) -> None:
-        for other, confidence in neighbours.get(record, ()):
-            if other in neighbours and other not in best:
-                heapq.heappush(waiting, (-confidence, best[record], other))
+        for neighbour, confidence in neighbours.get(record, ()):
+            if neighbour in neighbours and neighbour not in best:
+                heapq.heappush(waiting, (-confidence, best[record], neighbour))
 
     for record in direct:
         reach(record)
@@ -138,9 +142,12 @@ def _spread_names(direct: dict[int, str], edges: pl.DataFrame) -> dict[int, str]
 def _name_new_documents(new: pl.DataFrame, old: pl.DataFrame) -> pl.DataFrame:
     """Give each row the name of the earlier document that it joined. A new document whose name is taken gets a name with `~2`."""
     earlier_names = old.select("scope", document="earlier").unique()
-    new_names = new.filter(pl.col("joined").is_null()).select("scope", "document").unique()
+    not_joined = new.filter(pl.col("joined").is_null())
+    new_names = not_joined.select("scope", "document").unique()
     shared = new_names.join(earlier_names, on=["scope", "document"], how="semi").sort("scope", "document")
-    used = set(pl.concat([earlier_names, new_names]).iter_rows()) if shared.height else set()
+    used: set[tuple[Any, ...]] = set()
+    if shared.height:
+        used.update(pl.concat([earlier_names, new_names]).iter_rows())
 
     unused_names = []
     for scope, document in shared.iter_rows():

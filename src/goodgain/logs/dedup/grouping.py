@@ -39,8 +39,8 @@ def group_records(records: Records, pairs: pl.DataFrame, limit: int, earlier: pl
     Rules and the user's pairs can keep records apart. `earlier` has the documents of the earlier results, which are the
     first rows. Only groups that are connected to a record in the user's pairs use `earlier`.
     """
-    same = pairs.filter("same")
-    component = _connect(records, [same])
+    joining = pairs.filter("same")
+    component = _connect(records, [joining])
     conflicts, skipped = _find_conflicts(records, component, pairs, limit)
 
     # Only components with a conflict or a pair of the user are joined again pair by pair. They are few.
@@ -48,15 +48,16 @@ def group_records(records: Records, pairs: pl.DataFrame, limit: int, earlier: pl
     earlier_records = pl.DataFrame(schema={"record": pl.UInt32, "document": pl.String})
     if records.user_pairs is not None:
         earlier_records = _find_earlier_records(records, earlier)
-        same_document = earlier_records.select(left="record", right=pl.col("record").first().over("scope", "document"))
-        wide_component = _connect(records, [same, records.user_pairs.pairs, same_document])
+        first_of_document = pl.col("record").first().over("scope", "document")
+        of_one_document = earlier_records.select(left="record", right=first_of_document)
+        wide_component = _connect(records, [joining, records.user_pairs.pairs, of_one_document])
         affected = np.isin(wide_component, wide_component[records.user_pairs.named])
         touched |= affected
         earlier_records = earlier_records.filter(affected[earlier_records["record"]])
 
     refused = bridges = 0
     if touched.any():
-        joins = same.filter(touched[same["left"]]).select("left", "right", "confidence")
+        joins = joining.filter(touched[joining["left"]]).select("left", "right", "confidence")
         refused, bridges = _join_in_order(records, component, joins, conflicts, earlier_records)
     return Grouping(pl.Series(component), refused, skipped, bridges)
 
@@ -69,9 +70,11 @@ def _connect(records: Records, links: Iterable[pl.DataFrame]) -> npt.NDArray[np.
     left = np.concatenate([pairs["left"].to_numpy() for pairs in links])
     right = np.concatenate([pairs["right"].to_numpy() for pairs in links])
     size = records.frame.height
-    graph = coo_array((np.ones(len(left), dtype=np.int8), (left, right)), shape=(size, size))
-    component: npt.NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
-    return component
+    links_of_records = np.ones(len(left), dtype=np.int8)
+    graph = coo_array((links_of_records, (left, right)), shape=(size, size))
+    _, component = connected_components(graph, directed=False)
+    component_of: npt.NDArray[np.int64] = component.astype(np.int64)
+    return component_of
 
 
 def _find_conflicts(
@@ -88,11 +91,13 @@ def _find_conflicts(
     large = mixed.filter(pl.col("pairs_within") > limit)
     skipped = []
     if large.height:
-        skipped.append(SkippedPairs("group", large.height, int(large["pairs_within"].sum())))
+        pairs_within = int(large["pairs_within"].sum())
+        skipped.append(SkippedPairs("group", large.height, pairs_within))
 
     small = mixed.filter(pl.col("pairs_within") <= limit).select("component")
     members = members.join(small, on="component")
-    new_pairs = members.join(members, on="component").filter(pl.col("record") < pl.col("record_right"))
+    new_pairs = members.join(members, on="component")
+    new_pairs = new_pairs.filter(pl.col("record") < pl.col("record_right"))
     verified = verify(records, new_pairs.select(left="record", right="record_right"))
     new_conflicts = verified.filter(PROVEN_DIFFERENT).select("left", "right")
     return pl.concat([conflicts, new_conflicts]).unique(), skipped
@@ -113,16 +118,17 @@ def _find_mixed_components(records: Records, members: pl.DataFrame) -> pl.DataFr
         values = values.with_columns(title=pl.when(titles_count).then("title"))
 
     size = pl.len().cast(pl.Int64)
-    counts = values.group_by("component").agg(
-        pl.col(distinguishing).drop_nulls().n_unique(), pairs_within=size * (size - 1) // 2
-    )
+    distinct_values = pl.col(distinguishing).drop_nulls().n_unique()
+    pairs_within = size * (size - 1) // 2
+    counts = values.group_by("component").agg(distinct_values, pairs_within=pairs_within)
     is_mixed = pl.any_horizontal(pl.col(distinguishing) > 1)
     return counts.filter(is_mixed).select("component", "pairs_within")
 
 
 def _find_earlier_records(records: Records, earlier: pl.Series) -> pl.DataFrame:
     """Return a table (record, document, scope) of the records with one earlier document. Records of several are left out."""
-    documents = pl.DataFrame({"record": records.of_row.head(len(earlier)), "document": earlier})
+    records_of_rows = records.of_row.head(len(earlier))
+    documents = pl.DataFrame({"record": records_of_rows, "document": earlier})
     documents = documents.drop_nulls().unique()
     documents = documents.filter(pl.len().over("record") == 1)
     return documents.join(records.frame.select("record", "scope"), on="record").sort("record")
@@ -181,7 +187,8 @@ def _join_in_order(
 def _order_joins(records: Records, joins: pl.DataFrame) -> list[tuple[int, int]]:
     """Return the joins, the most confident first. The content of records breaks ties, whatever their rows and doc_ids."""
     nodes = pl.concat([joins["left"], joins["right"]]).unique().sort().to_list()
-    hash_of = dict(zip(nodes, order_records(records.frame[nodes]).to_list(), strict=True))
+    hashes_of_nodes = order_records(records.frame[nodes]).to_list()
+    hash_of = dict(zip(nodes, hashes_of_nodes, strict=True))
     ordered = []
     for left, right, confidence in joins.iter_rows():
         hashes = sorted((hash_of[left], hash_of[right]))

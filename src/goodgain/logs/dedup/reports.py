@@ -81,7 +81,8 @@ def name_rules(records: Records) -> pl.Expr:
     same = pl.lit(_SAID_BY + user_pairs.same.source)
     different = pl.lit(_SAID_BY + user_pairs.different.source)
     user_names = pl.when("same").then(same).otherwise(different)
-    return pl.when(pl.col("rule") == SAID).then(user_names).otherwise(names).alias("rule")
+    is_users = pl.col("rule") == SAID
+    return pl.when(is_users).then(user_names).otherwise(names).alias("rule")
 
 
 def summarise(
@@ -94,19 +95,21 @@ def summarise(
     earlier: int,
     bridges: int,
 ) -> Summary:
-    counts = pairs.filter(pl.col("rule") != UNDECIDED).group_by("same", "rule").len().sort("rule")
-    same, different = (
-        dict(counts.filter(pl.col("same") == verdict).select(name_rules(records), "len").iter_rows())
-        for verdict in (True, False)
-    )
+    decided = pairs.filter(pl.col("rule") != UNDECIDED)
+    counts = decided.group_by("same", "rule").len().sort("rule")
+    counts_of: dict[bool, dict[str, int]] = {}
+    for verdict in (True, False):
+        of_verdict = counts.filter(pl.col("same") == verdict)
+        counts_of[verdict] = dict(of_verdict.select(name_rules(records), "len").iter_rows())
+
     return Summary(
         results=documents.height,
         documents=documents.select("scope", "document").n_unique(),
         duplicates=documents["duplicate_of"].count(),
         records=records.frame.height,
         pairs=pairs.height,
-        same=same,
-        different=different,
+        same=counts_of[True],
+        different=counts_of[False],
         undecided=pairs.filter(pl.col("rule") == UNDECIDED).height,
         refused=refused,
         skipped=skipped,
@@ -150,10 +153,10 @@ def score_agreement(rows: pl.DataFrame, gold: Sequence[object] | pl.Series) -> A
     recall = right / related if related else 1.0
 
     # For each result: the results that share its document and group, and those that share its document, or its group.
-    of_both, of_document, of_group = (
-        pl.len().over("scope", *names) for names in (["document", "gold"], ["document"], ["gold"])
-    )
-    shares = counted.select(precision=of_both / of_document, recall=of_both / of_group)
+    size_of_both = pl.len().over("scope", "document", "gold")
+    of_document = size_of_both / pl.len().over("scope", "document")
+    of_group = size_of_both / pl.len().over("scope", "gold")
+    shares = counted.select(precision=of_document, recall=of_group)
     bcubed_precision, bcubed_recall = (_average(share) for share in shares)
     return Agreement(
         precision,
@@ -170,7 +173,8 @@ def _count_pairs(rows: pl.DataFrame, *names: str) -> float:
     """Return the number of pairs of rows that are equal in scope and in the columns `names`."""
     size = pl.col("len").cast(pl.Float64)
     pairs = (size * (size - 1) / 2).sum()
-    return float(rows.group_by("scope", *names).len().select(pairs).item())
+    counts = rows.group_by("scope", *names).len()
+    return float(counts.select(pairs).item())
 
 
 def _average(shares: pl.Series) -> float:
@@ -230,25 +234,25 @@ def explain(
         rows = rows.filter(pl.col("query_id") == query_id)
     results = _find_results(rows, document, query_id)
     if other is None:
-        pairs = results.join(results, on="scope", suffix="_b").filter(pl.col("row") < pl.col("row_b"))
+        pairs = results.join(results, on="scope", suffix="_b")
+        pairs = pairs.filter(pl.col("row") < pl.col("row_b"))
     else:
         other_results = _find_results(rows, other, query_id)
         pairs = results.join(other_results, on="scope", suffix="_b")
         results = pl.concat([results, other_results])
 
     pairs = pairs.sort("row", "row_b")
-    explained = pairs.head(_MAX_PAIRS)
+    first_pairs = pairs.head(_MAX_PAIRS)
+    left_out = pairs.height - first_pairs.height
     results = results.select("row", "query_id", "system", "document")
-    return Explanation(
-        document, other, results, _explain_pairs(explained, records), left_out=pairs.height - explained.height
-    )
+    return Explanation(document, other, results, _explain_pairs(first_pairs, records), left_out=left_out)
 
 
 def _find_results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl.DataFrame:
     results = rows.filter(pl.col("document") == document)
     if results.is_empty():
-        where = "" if query_id is None else f" in query {query_id}"
-        raise InputError(f"the results{where} have no document {document!r}; choose a value of the column document")
+        place = "" if query_id is None else f" in query {query_id}"
+        raise InputError(f"the results{place} have no document {document!r}; choose a value of the column document")
     return results
 
 
@@ -258,9 +262,11 @@ def _explain_pairs(pairs: pl.DataFrame, records: Records) -> pl.DataFrame:
     # one list of field names per pair
     agreed: list[list[str]] = [[] for _ in types]
     differed: list[list[str]] = [[] for _ in types]
-    for places, evidence in split_by_type(records, pairs["left"].to_numpy(), pairs["right"].to_numpy()):
+    left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
+    for places, evidence in split_by_type(records, left, right):
         kind = evidence.kind
-        for name in dict.fromkeys(("doc_id", "url", *kind.item_ids, *kind.reject, *kind.weights, "title")):
+        names = ("doc_id", "url", *kind.item_ids, *kind.reject, *kind.weights, "title")
+        for name in dict.fromkeys(names):
             agree, differ = evidence.compare(name)
             for place in places[agree].tolist():
                 agreed[place].append(name)

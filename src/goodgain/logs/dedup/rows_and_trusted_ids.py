@@ -107,10 +107,12 @@ class Records:
 def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size: int = 16) -> pl.Series:
     """Return one hash per row of `frame`, made from the columns `names`. Hashes are the same on every machine."""
     # Leave out nulls with their names: a column that only other rows have must not change the hash of a row.
-    values = [pl.lit(f"{name}=") + pl.col(name) for name in names if name in frame.columns]
+    columns = [name for name in names if name in frame.columns]
+    values = [pl.lit(f"{name}=") + pl.col(name) for name in columns]
     line = pl.concat_str(values, separator="\x1e", ignore_nulls=True)
-    lines = frame.select(line).to_series().to_list()
-    digests = [hashlib.blake2b(line.encode(), digest_size=size).hexdigest() for line in lines]
+    digests = []
+    for text in frame.select(line).to_series().to_list():
+        digests.append(hashlib.blake2b(text.encode(), digest_size=size).hexdigest())
     return pl.Series(digests, dtype=pl.String)
 
 
@@ -134,23 +136,25 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
 
     Rows with the same number in the column `scope` are deduplicated together. Rows without a result have a null scope.
     """
-    given = _select_columns(frame)
-    bags = [_list_pairs(given, name) for name in ("ids", "fields") if name in given.columns]
+    columns = _select_columns(frame)
+    bags = [_list_pairs(columns, name) for name in ("ids", "fields") if name in columns.columns]
     pairs = pl.concat(bags or [_NO_PAIRS])
-    rows = _fill_columns(given)
+    rows = _fill_columns(columns)
     if rows["query_id"].null_count():
         place = rows["query_id"].is_null().arg_max()
         raise InputError(f"Row {place} of the results has no query_id: every result belongs to a query.")
 
     # A search with no results has doc_id `-` or null in a run, and rank 0 in results.
     has_text = pl.any_horizontal(pl.col("doc_id", "url", "title", "snippet").is_not_null())
-    is_result = has_text | pl.col("row").is_in(pairs["row"].unique().implode())
+    has_pair = pl.col("row").is_in(pairs["row"].unique().implode())
+    is_result = has_text | has_pair
     if not has_only_ids(frame):
         is_result = is_result | (pl.col("rank") > 0).fill_null(False)
 
     separating = [name for name in SCOPES if name not in across]
     if separating:
-        scopes = rows.select(separating).unique().sort(separating, nulls_last=False).with_row_index("scope")
+        scopes = rows.select(separating).unique().sort(separating, nulls_last=False)
+        scopes = scopes.with_row_index("scope")
         rows = rows.join(scopes, on=separating, how="left", nulls_equal=True, maintain_order="left")
     else:
         rows = rows.with_columns(scope=pl.lit(0, pl.UInt32))
@@ -160,8 +164,8 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
 def _select_columns(frame: nw.DataFrame[Any]) -> pl.DataFrame:
     names = set(frame.columns)
     if "query_id" not in names:
-        listed = ", ".join(sorted(map(str, names))) or "none"
-        raise InputError(f"The results have no column query_id (found {listed}): rename a column to query_id.")
+        listing = ", ".join(sorted(map(str, names))) or "none"
+        raise InputError(f"The results have no column query_id (found {listing}): rename a column to query_id.")
     if not names & {*_EVIDENCE_COLUMNS, "doc_id"}:
         raise InputError("The results have no column that identifies documents: give doc_id, url, title or snippet.")
 
@@ -169,16 +173,16 @@ def _select_columns(frame: nw.DataFrame[Any]) -> pl.DataFrame:
     if "system" not in names and "tag" in names:
         frame = frame.rename({"tag": "system"})
         columns.append("system")
-    given = frame.select(columns).to_polars().with_row_index("row")
-    given = given.with_columns((cs.categorical() | cs.enum()).cast(pl.String))
+    rows = frame.select(columns).to_polars().with_row_index("row")
+    rows = rows.with_columns((cs.categorical() | cs.enum()).cast(pl.String))
 
-    if "iteration" in names and given.schema["iteration"].is_float():
+    if "iteration" in names and rows.schema["iteration"].is_float():
         # Null is allowed. NaN and infinity are errors: their remainder is NaN.
         is_whole = (pl.col("iteration") % 1) == 0
-        broken = given.filter(is_whole.not_())
+        broken = rows.filter(is_whole.not_())
         if broken.height:
             raise InputError(f"The column iteration of the results has {broken['iteration'][0]}: give whole numbers.")
-    return given
+    return rows
 
 
 def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
@@ -193,8 +197,10 @@ def _list_pairs(rows: pl.DataFrame, bag: str) -> pl.DataFrame:
         wide = bags.select("row", pl.col(bag).struct.unnest().cast(pl.String))
         long = wide.unpivot(index="row", variable_name="name", value_name="value").drop_nulls("value")
     elif {"name", "value"} <= {inner.name for inner in inner_fields}:
-        exploded = bags.filter(pl.col(bag).list.len() > 0).explode(bag)
-        long = exploded.select("row", pl.col(bag).struct.field("name", "value").cast(pl.String))
+        is_filled = pl.col(bag).list.len() > 0
+        exploded = bags.filter(is_filled).explode(bag)
+        members = pl.col(bag).struct.field("name", "value")
+        long = exploded.select("row", members.cast(pl.String))
     else:
         raise InputError(f"Column {bag} of the results holds {kind}: give lists of {{name, value}}, or structs.")
     return long.select(_NO_PAIRS.columns)
@@ -217,10 +223,12 @@ def _fill_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, level: Level) -> pl.DataFrame:
     """Return the rows with normalised texts, ids and URLs, and a column for each id and field that a type uses."""
-    type_names = {raw: document_types.canonical_name(raw) for raw in rows["type"].unique().drop_nulls().to_list()}
+    raw_types = rows["type"].unique().drop_nulls().to_list()
+    type_names = {raw: document_types.canonical_name(raw) for raw in raw_types}
     known_types = {raw: name for raw, name in type_names.items() if name in TYPES}
     generic = document_types.GENERIC.name
-    comparable = rows.select("row", "scope", "system", "doc_id", raw_url="url").with_columns(
+    comparable = rows.select("row", "scope", "system", "doc_id", raw_url="url")
+    comparable = comparable.with_columns(
         type=rows["type"].replace_strict(known_types, default=generic, return_dtype=pl.String),
         title=document_types.normalise_texts(rows["title"]),
         snippet=document_types.normalise_texts(rows["snippet"]),
@@ -229,14 +237,16 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
         comparable = comparable.join(columns, on="row", how="left", maintain_order="left")
     for kind in TYPES.values():  # the title of some types is one of their fields: the subject of an email
         if kind.title in comparable.columns and kind.title != "title":
-            title = pl.when(pl.col("type") == kind.name).then(pl.coalesce(kind.title, "title")).otherwise("title")
+            is_of_kind = pl.col("type") == kind.name
+            title = pl.when(is_of_kind).then(pl.coalesce(kind.title, "title")).otherwise("title")
             comparable = comparable.with_columns(title=title)
 
     comparable = _fill_parents(comparable, level)
     comparable = _add_url_forms(comparable).drop("raw_url", "parent_url")
     if level == "document":  # an anchor names a passage, not the document
         is_document = pl.col("type") != document_types.PARENT.name
-        comparable = comparable.with_columns(anchor=pl.when(is_document).then("anchor").otherwise(pl.lit("")))
+        anchor = pl.when(is_document).then("anchor").otherwise(pl.lit(""))
+        comparable = comparable.with_columns(anchor=anchor)
     if trusted:
         return comparable
     return comparable.with_columns(doc_id=document_types.normalise_kind(comparable["doc_id"], "id"))
@@ -244,19 +254,27 @@ def make_comparable(rows: pl.DataFrame, pairs: pl.DataFrame, *, trusted: bool, l
 
 def _read_attributes(pairs: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return two frames with the column `row`: a column per id and field that a type uses, and all other pairs in `rest`."""
-    names = {raw: document_types.canonical_name(raw) for raw in pairs["name"].unique().to_list()}
-    pairs = pairs.with_columns(pl.col("name").replace_strict(names, default=None, return_dtype=pl.String))
+    raw_names = pairs["name"].unique().to_list()
+    names = {raw: document_types.canonical_name(raw) for raw in raw_names}
+    name = pl.col("name").replace_strict(names, default=None, return_dtype=pl.String)
+    pairs = pairs.with_columns(name)
     # A parent given by its URL is compared as a URL.
     is_parent_url = (pl.col("name") == "parent") & pl.col("value").str.contains(_ADDRESS)
-    pairs = pairs.with_columns(name=pl.when(is_parent_url).then(pl.lit("parent_url")).otherwise("name"))
+    name = pl.when(is_parent_url).then(pl.lit("parent_url")).otherwise("name")
+    pairs = pairs.with_columns(name=name)
     normal = document_types.normalise_values(pairs["name"], pairs["value"])
     pairs = pairs.with_columns(value=normal).drop_nulls().unique()
 
     is_used = pl.col("name").is_in(USED_NAMES)
-    values = pairs.filter(is_used).group_by("row", "name").agg(pl.col("value").sort().str.join(SEVERAL))
-    columns = values.pivot("name", index="row", values="value", on_columns=values["name"].unique().sort())
-    unused = pairs.filter(~is_used).select("row", pair=pl.col("name") + "=" + pl.col("value"))
-    return columns, unused.group_by("row").agg(rest=pl.col("pair").sort().str.join(SEVERAL))
+    joined_values = pl.col("value").sort().str.join(SEVERAL)
+    values = pairs.filter(is_used).group_by("row", "name").agg(joined_values)
+    names_used = values["name"].unique().sort()
+    columns = values.pivot("name", index="row", values="value", on_columns=names_used)
+
+    pair = pl.col("name") + "=" + pl.col("value")
+    unused = pairs.filter(~is_used).select("row", pair=pair)
+    joined_pairs = pl.col("pair").sort().str.join(SEVERAL)
+    return columns, unused.group_by("row").agg(rest=joined_pairs)
 
 
 def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
@@ -273,10 +291,12 @@ def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
         return rows
 
     has_parent = pl.col("parent").is_not_null() | pl.col("parent_url").is_not_null()
+    parent_type = pl.lit(document_types.PARENT.name)
+    is_replaced = is_passage & has_parent
     return rows.with_columns(
         pl.when(~is_passage).then(pl.col("snippet", "rest", *passage_columns)),
-        type=pl.when(is_passage).then(pl.lit(document_types.PARENT.name)).otherwise("type"),
-        doc_id=pl.when(is_passage & has_parent).then("parent").otherwise("doc_id"),
+        type=pl.when(is_passage).then(parent_type).otherwise("type"),
+        doc_id=pl.when(is_replaced).then("parent").otherwise("doc_id"),
     )
 
 
@@ -289,11 +309,13 @@ def _add_url_forms(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standard") -> Records:
-    attributes = tuple(name for name in rows.columns if name in USED_NAMES and rows[name].null_count() < rows.height)
+    used = [name for name in rows.columns if name in USED_NAMES]
+    attributes = tuple(name for name in used if rows[name].null_count() < rows.height)
     # Rows that are equal in these columns are one record. Sorting makes records independent of the order of rows.
     identity = ["scope", "item", "anchor", "snippet", "title", "type", "doc_id", *attributes, "rest"]
     ordered = rows.filter(pl.col("scope").is_not_null()).sort(identity)
-    ordered = ordered.with_columns(record=pl.struct(identity).rle_id().cast(pl.UInt32))
+    record = pl.struct(identity).rle_id().cast(pl.UInt32)
+    ordered = ordered.with_columns(record=record)
     frame = ordered.group_by("record", maintain_order=True).agg(
         pl.col(*identity, "page", "choice", "edition", "beyond_start").first(),
         pl.col("url").min(),
@@ -307,7 +329,8 @@ def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standa
     is_vague = ~(is_identified | (pl.col("snippet_length") >= MIN_SNIPPET))
     frame = frame.with_columns(vague=is_vague, reissued=_is_reissued(attributes))
 
-    of_row = rows.select("row").join(ordered.select("row", "record"), on="row", how="left", maintain_order="left")
+    record_of_row = ordered.select("row", "record")
+    of_row = rows.select("row").join(record_of_row, on="row", how="left", maintain_order="left")
     return Records(frame, of_row["record"], attributes, trusted, policy)
 
 
@@ -335,6 +358,10 @@ def _is_reissued(attributes: tuple[str, ...]) -> pl.Expr:
     is_named = pl.col("type").is_in(document_types.NAMED_BY_URL)
     is_specific = ~pl.col("type").is_in([document_types.GENERIC.name, "web_page", "file"])
     names = sorted(distinguishing & set(attributes))
-    values = [pl.when(is_named).then("page"), pl.when(is_specific).then("type"), *map(pl.col, names)]
-    several = [(value.drop_nulls().n_unique() > 1).over("scope", "doc_id") for value in values]
-    return pl.col("doc_id").is_not_null() & pl.any_horizontal(several)
+    page = pl.when(is_named).then("page")
+    specific_type = pl.when(is_specific).then("type")
+    differs = []
+    for value in (page, specific_type, *map(pl.col, names)):
+        has_several = value.drop_nulls().n_unique() > 1
+        differs.append(has_several.over("scope", "doc_id"))
+    return pl.col("doc_id").is_not_null() & pl.any_horizontal(differs)

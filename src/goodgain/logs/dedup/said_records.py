@@ -24,24 +24,26 @@ def find_user_pairs(same: SaidPairs, different: SaidPairs, records: Records) -> 
     """Find the records that the user's pairs name in each query. Raise InputError if two pairs contradict each other."""
     head_of, head_of_key = _identify_names(same, different)
     names = _join_names(head_of, same, different)
-    found = _collect_records(records, head_of_key, names)
-    occurring = {head for heads in found.heads_of.values() for head in heads}
+    named_records = _collect_records(records, head_of_key, names)
+    occurring = {head for heads in named_records.heads_of.values() for head in heads}
     for source in (same, different):
-        source.occurring.update(name for _, *pair in source.pairs for name in pair if head_of[name] in occurring)
+        for _, left, right in source.pairs:
+            source.occurring.update(name for name in (left, right) if head_of[name] in occurring)
 
-    clusters = _begin_clusters(found.heads_of, names, different)
+    clusters = _begin_clusters(named_records.heads_of, names, different)
     line_of_names = {names.find(head_of[left]): place for place, left, _ in same.pairs}
     spelled_twice = {head_of[left] for _, left, right in same.pairs if head_of[left] == head_of[right]}
+
     joins = set()
     line_of: dict[int, str] = {}
-    for (_, joined_names), records_of_head in found.meant.items():
+    for (_, joined_names), records_of_head in named_records.meant.items():
         # Records of one name stay as the rules leave them, unless a pair has two spellings of this name.
         if len(records_of_head) == 1 and spelled_twice.isdisjoint(records_of_head):
             continue
 
-        first, *others = dict.fromkeys(record for members in records_of_head.values() for record in members)
+        first, *further_records = dict.fromkeys(record for members in records_of_head.values() for record in members)
         line = line_of_names[joined_names]
-        for record in others:
+        for record in further_records:
             if bars := clusters.find_bars(first, record):
                 raise _contradict(line, different, bars)
             clusters.join(first, record)
@@ -49,14 +51,15 @@ def find_user_pairs(same: SaidPairs, different: SaidPairs, records: Records) -> 
             line_of[first] = line_of[record] = line
 
     named = np.zeros(records.frame.height, np.bool_)
-    named[list(found.heads_of)] = True
+    named[list(named_records.heads_of)] = True
     pairs = pl.DataFrame(sorted(joins), schema={"left": pl.UInt32, "right": pl.UInt32}, orient="row")
-    return UserPairs(same, different, clusters, found.heads_of, line_of, pairs, named)
+    return UserPairs(same, different, clusters, named_records.heads_of, line_of, pairs, named)
 
 
 def _identify_names(same: SaidPairs, different: SaidPairs) -> tuple[dict[str, _Key], dict[_Key, _Key]]:
     """Return a key for each name, and for each form of a name. Names with a common form (an id, a URL) get one key, the head."""
-    names = list(dict.fromkeys(name for source in (same, different) for _, *pair in source.pairs for name in pair))
+    all_pairs = [pair for source in (same, different) for _, *pair in source.pairs]
+    names = list(dict.fromkeys(name for pair in all_pairs for name in pair))
     normal_ids = normalise_kind(pl.Series(names, dtype=pl.String), "id")
     clusters = Clusters({}, {})
     keys_of: dict[str, list[_Key]] = {}
@@ -127,15 +130,18 @@ def _find_records(records: Records, keys: dict[_Key, _Key]) -> Iterator[tuple[_K
     Doc_ids that several documents share are ignored, and so are URLs of pages with many items.
     """
     frame = records.frame
-    shared_by_passages = (pl.col("type") == "passage") & (pl.col("snippet").n_unique().over("scope", "doc_id") > 1)
-    has_own_doc_id = pl.lit(records.trusted) | ~(pl.col("reissued") | shared_by_passages)
+    has_several_snippets = pl.col("snippet").n_unique().over("scope", "doc_id") > 1
+    is_shared = (pl.col("type") == "passage") & has_several_snippets
+    has_own_doc_id = pl.lit(records.trusted) | ~(pl.col("reissued") | is_shared)
     forms: list[tuple[str, pl.Expr]] = [
         ("id", pl.when(has_own_doc_id).then("doc_id")),
         ("url", pl.when(URL_NAMES_IT).then(pl.col("item") + pl.col("anchor"))),
     ]
     for kind in TYPES.values():
         item_ids = [name for name in kind.item_ids if name in records.attributes]
-        forms += [("id", pl.when(pl.col("type") == kind.name).then(name)) for name in item_ids]
+        is_of_kind = pl.col("type") == kind.name
+        forms += [("id", pl.when(is_of_kind).then(name)) for name in item_ids]
+
     ids = [value for form, value in keys if form == "id"]
     urls = [value for form, value in keys if form == "url"]
     if any(name.startswith("text:") for name in ids):
@@ -145,7 +151,8 @@ def _find_records(records: Records, keys: dict[_Key, _Key]) -> Iterator[tuple[_K
     for form, expression in forms:
         values = frame.select("scope", "record", value=expression.str.split(SEVERAL))
         values = values.explode("value").drop_nulls("value")
-        for scope, record, value in values.filter(pl.col("value").is_in(ids if form == "id" else urls)).iter_rows():
+        wanted = ids if form == "id" else urls
+        for scope, record, value in values.filter(pl.col("value").is_in(wanted)).iter_rows():
             yield (form, value), scope, record
 
     # Runs without deduplication have URLs as doc_ids.

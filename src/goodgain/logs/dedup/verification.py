@@ -52,13 +52,13 @@ def _decide_by_mismatch(pairs: Evidence) -> _Ruling:
 
 
 def _decide_by_item_id(pairs: Evidence) -> _Ruling:
-    same, different = pairs.no_pairs(), pairs.no_pairs()
+    is_same, is_different = pairs.no_pairs(), pairs.no_pairs()
     for name in pairs.kind.item_ids:
         agree, differ = pairs.compare(name)
-        same = same | agree
+        is_same = is_same | agree
         if name not in pairs.kind.lenient_ids:
-            different = different | differ
-    return same & ~different, different, 3.0
+            is_different = is_different | differ
+    return is_same & ~is_different, is_different, 3.0
 
 
 def _decide_by_rejected_field(pairs: Evidence) -> _Ruling:
@@ -67,14 +67,15 @@ def _decide_by_rejected_field(pairs: Evidence) -> _Ruling:
 
 def _decide_by_url(pairs: Evidence) -> _Ruling:
     is_named = _is_named_by_url(pairs)
-    same = pairs.compare("url")[0] & is_named
+    is_same = pairs.compare("url")[0] & is_named
     if pairs.records.policy == "id":
-        return same, pairs.no_pairs(), 2.0
+        return is_same, pairs.no_pairs(), 2.0
     other_page = pairs.compare("page")[1] & is_named
     if pairs.records.policy == "content" and other_page.any():
         doubtful = pairs.select(other_page)
-        other_page[other_page] = ~(doubtful.compare("title")[0] & doubtful.compare("snippet")[0])
-    return same, other_page | pairs.compare("choice")[1], 2.0
+        is_copy = doubtful.compare("title")[0] & doubtful.compare("snippet")[0]
+        other_page[other_page] = ~is_copy
+    return is_same, other_page | pairs.compare("choice")[1], 2.0
 
 
 def _decide_by_edition(pairs: Evidence) -> _Ruling:
@@ -96,17 +97,18 @@ def _is_named_by_url(pairs: Evidence) -> Mask:
 
 def _decide_by_doc_id(pairs: Evidence) -> _Ruling:
     reissued = pairs.records.frame["reissued"].to_numpy()
-    same = pairs.compare("doc_id")[0] & ~reissued[pairs.left]
-    if same.any():  # equal doc_ids need the support of the content, if both records have any
-        doubtful = pairs.select(same)
+    is_same = pairs.compare("doc_id")[0] & ~reissued[pairs.left]
+    if is_same.any():  # equal doc_ids need the support of the content, if both records have any
+        doubtful = pairs.select(is_same)
         confirmed = doubtful.compare("snippet")[0]
         if "parent" not in doubtful.kind.required:  # all passages of a parent have its title
             confirmed = confirmed | doubtful.compare("title")[0]
-        content = ["title", "snippet", "item", "rest", *set(pairs.records.attributes).difference(ITEM_IDS)]
+        further_names = set(pairs.records.attributes).difference(ITEM_IDS)
+        content = ["title", "snippet", "item", "rest", *further_names]
         masks = [mask for name in content for mask in doubtful.compare_values(name)]
         has_content: Mask = np.any(masks, axis=0)
-        same[same] = confirmed | ~has_content
-    return same, pairs.no_pairs(), 1.5
+        is_same[is_same] = confirmed | ~has_content
+    return is_same, pairs.no_pairs(), 1.5
 
 
 def _decide_by_weights(pairs: Evidence) -> _Ruling:
@@ -130,10 +132,10 @@ def _decide_by_weights(pairs: Evidence) -> _Ruling:
         decides_alone = is_long & ~pairs.compare("title")[1]
         total = np.where(decides_alone, np.maximum(total, 100), total)
 
-    same = total >= 100
+    is_same = total >= 100
     for name in pairs.kind.required:
-        same = same & pairs.compare(name)[0]
-    return same, pairs.no_pairs(), np.minimum(total / 100, _MAX_CONFIDENCE)
+        is_same = is_same & pairs.compare(name)[0]
+    return is_same, pairs.no_pairs(), np.minimum(total / 100, _MAX_CONFIDENCE)
 
 
 _ALL_BUT_ID: tuple[Policy, ...] = ("standard", "strict", "content")
@@ -177,11 +179,11 @@ def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
                 if records.policy not in rule.policies or not len(places):
                     continue
 
-                same, different, sureness = rule.decide(evidence)
-                decided = same | different
+                joins, separates, sureness = rule.decide(evidence)
+                decided = joins | separates
                 rule_of[places[decided]] = number
-                is_same[places[same]] = True
-                confidence[places[same]] = sureness if isinstance(sureness, float) else sureness[same]
+                is_same[places[joins]] = True
+                confidence[places[joins]] = sureness if isinstance(sureness, float) else sureness[joins]
                 places, evidence = places[~decided], evidence.select(~decided)
     return pairs.with_columns(rule=rule_of, same=is_same, confidence=confidence)
 
@@ -191,16 +193,20 @@ def verify_rows(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
 
     Rows of one record are the same document unless the record's column `apart` is true. The user's pairs overrule the rules.
     """
-    ordered = pairs.with_columns(left=pl.min_horizontal("left", "right"), right=pl.max_horizontal("left", "right"))
+    ends = pl.col("left", "right")
+    ordered = pairs.with_columns(left=pl.min_horizontal(ends), right=pl.max_horizontal(ends))
     verified = verify(records, ordered).with_columns(pairs["left"], pairs["right"])
     apart = records.frame["apart"].gather(pairs["left"])
-    is_identical = (pl.col("left") == pl.col("right")) & ~pl.col("same") & ~apart
+    is_one_record = pl.col("left") == pl.col("right")
+    is_identical = is_one_record & ~pl.col("same") & ~apart
+
     # Equal rows are as sure as fields whose weights reach the threshold.
     verified = verified.with_columns(
         rule=pl.when(is_identical).then(pl.lit(_IDENTICAL, pl.UInt8)).otherwise("rule"),
         same=pl.col("same") | is_identical,
         confidence=pl.when(is_identical).then(1.0).otherwise("confidence"),
     )
+
     if records.user_pairs is None:
         return verified
     return records.user_pairs.overrule(verified, SAID)
