@@ -39,23 +39,31 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
         judged = sign(judged, urls=urls)
     if urls == "keep":
         return judged, dict(runs)
-    nothing = pl.DataFrame(schema={"doc_id": pl.String, "document": pl.UInt64})
-    of_qrels = nothing if judged is None else judged.addresses
+
+    no_addresses = pl.DataFrame(schema={"doc_id": pl.String, "document": pl.UInt64})
+    of_qrels = no_addresses if judged is None else judged.addresses
     if judged is not None and judged.has_labels and of_qrels.is_empty():
         return judged, dict(runs)
     keep_blocks(runs)
-    found = {name: _list_ids(run) for name, run in runs.items()}
-    of_runs = pl.concat([nothing, *(of_run.addresses for of_run in found.values())])
-    of_runs = of_runs[of_runs["document"].arg_unique()] if len(found) > 1 else of_runs
-    others = of_qrels.filter(~pl.col("document").is_in(of_runs["document"].implode()))
-    spellings = find_spellings(pl.concat([of_runs["doc_id"], others["doc_id"]]), of_runs["doc_id"], of_qrels["doc_id"])
+    ids_of = {name: _list_ids(run) for name, run in runs.items()}
+    of_runs = pl.concat([no_addresses, *(ids.addresses for ids in ids_of.values())])
+    if len(ids_of) > 1:
+        of_runs = of_runs[of_runs["document"].arg_unique()]
+    only_in_qrels = of_qrels.filter(~pl.col("document").is_in(of_runs["document"].implode()))
+    all_ids = pl.concat([of_runs["doc_id"], only_in_qrels["doc_id"]])
+    spellings = find_spellings(all_ids, of_runs["doc_id"], of_qrels["doc_id"])
     if spellings.is_empty():
         return judged, dict(runs)
-    mapping, chunks = DocumentMap(spellings, of="both", chunks="repeat"), spellings["chunk_id"].hash().implode()
-    changed = {name for name, of_run in found.items() if of_run.addresses["document"].is_in(chunks).any()}
-    joined = {name: map_run(mapping, run) if name in changed else run for name, run in runs.items()}
-    queries = _count_queries(judged, of_qrels, zip(runs.values(), found.values(), strict=True), _list_pages(spellings))
-    if judged is not None and of_qrels["document"].is_in(chunks).any():
+
+    mapping = DocumentMap(spellings, of="both", chunks="repeat")
+    replaced = spellings["chunk_id"].hash().implode()
+    joined = dict(runs)
+    for name, ids in ids_of.items():
+        if ids.addresses["document"].is_in(replaced).any():
+            joined[name] = map_run(mapping, runs[name])
+    runs_and_ids = zip(runs.values(), ids_of.values(), strict=True)
+    queries = _count_queries(judged, of_qrels, runs_and_ids, _list_pages(spellings))
+    if judged is not None and of_qrels["document"].is_in(replaced).any():
         judged = replace(mapping.map_qrels(judged, of_qrels["doc_id"].clear()), given=judged)
     if queries:
         notice(
@@ -63,34 +71,43 @@ def join_addresses(judged: Qrels | None, runs: Mapping[str, Run | RunFile], urls
             f"{describe_spellings(spellings)}. This affects {count_of(queries, 'query', 'queries')}. {spell('urls', 'keep')} "
             "keeps them apart.",
         )
-    return None if judged is None else sign(judged, urls=urls), joined
+    if judged is None:
+        return None, joined
+    return sign(judged, urls=urls), joined
 
 
 def join_labels(people: Qrels, judged: Qrels) -> Qrels:
     """Return the qrels `people` with one URL per web page: the page's first URL in `judged`, or else its first URL in `people`."""
-    known = select_addresses(judged.rows.get_column("doc_id"))
-    ids = pl.concat([known, select_addresses(people.rows.get_column("doc_id"))]).unique()
-    spellings = find_spellings(ids, known)
+    of_judged = select_addresses(judged.rows.get_column("doc_id"))
+    of_people = select_addresses(people.rows.get_column("doc_id"))
+    spellings = find_spellings(pl.concat([of_judged, of_people]).unique(), of_judged)
+    if spellings.is_empty():
+        return people
     mapping = DocumentMap(spellings, of="qrels", chunks="repeat")
-    return people if spellings.is_empty() else mapping.map_qrels(people, known.clear())
+    return mapping.map_qrels(people, of_judged.clear())
 
 
-def spell_like(frame: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame with query and document ids spelled as in `known`: with the same escapes, and the same URL for a page.
+def spell_like(frame: pl.DataFrame, model: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame with query and document ids spelled as in `model`: with the same escapes, and the same URL for a page.
 
-    A table that is read from a log has the ids of the log; `known` may spell them differently. Several rows may get the same id.
+    A table that is read from a log has the ids of the log; `model` may spell them differently. Several rows may get the same id.
 
     >>> frame = pl.DataFrame({"query_id": "q", "doc_id": ["http://a.org/x/", "b"]})
     >>> spell_like(frame, pl.DataFrame({"query_id": "q", "doc_id": ["https://a.org/x", "b"]}))["doc_id"].to_list()
     ['https://a.org/x', 'b']
     """
-    frame = spell_as_known(frame, known)
-    if "doc_id" not in known.columns or not len(pages := select_addresses(known.get_column("doc_id"))):
+    frame = spell_as_known(frame, model)
+    if "doc_id" not in model.columns:
         return frame
+    pages = select_addresses(model.get_column("doc_id"))
+    if not len(pages):
+        return frame
+
     ids = select_addresses(frame.get_column("doc_id"))
     spellings = find_spellings(pl.concat([pages, ids]).unique(), pages)
     spellings = spellings.filter(~pl.col("chunk_id").is_in(pages.implode()))
-    return frame.with_columns(pl.col("doc_id").replace(*spellings.select("chunk_id", "doc_id").get_columns()))
+    doc_id = pl.col("doc_id").replace(spellings["chunk_id"], spellings["doc_id"])
+    return frame.with_columns(doc_id)
 
 
 def find_spellings(ids: pl.Series, *preferred: pl.Series) -> pl.DataFrame:
@@ -102,19 +119,23 @@ def find_spellings(ids: pl.Series, *preferred: pl.Series) -> pl.DataFrame:
     from goodgain.formats.shared_pages import find_shared_pages  # deduplication takes 12 ms to import
 
     # the number of an id in the order of preference, from hashes: two ids with one hash could only get another order
-    found = [pl.col("chunk_id").hash().is_in(some.hash().implode()) for some in reversed(preferred)]
-    place = sum(pl.when(has).then(0).otherwise(2**k) for k, has in enumerate(found))
+    place = pl.lit(0)
+    for k, ids_of_step in enumerate(reversed(preferred)):
+        is_preferred = pl.col("chunk_id").hash().is_in(ids_of_step.hash().implode())
+        place = place + pl.when(is_preferred).then(0).otherwise(2**k)
     table = find_shared_pages(ids).rename({"id": "chunk_id"}).with_columns(place=place)
-    best = table.filter(pl.col("place") == pl.col("place").min().over("page"))
-    table = table.join(best.group_by("page").agg(doc_id=pl.col("chunk_id").min()), on="page")
-    return table.select("chunk_id", "doc_id").filter(pl.col("chunk_id") != pl.col("doc_id"))
+    best_place = pl.col("place").min().over("page")
+    best = table.filter(pl.col("place") == best_place).group_by("page")
+    table = table.join(best.agg(doc_id=pl.col("chunk_id").min()), on="page")
+    is_replaced = pl.col("chunk_id") != pl.col("doc_id")
+    return table.select("chunk_id", "doc_id").filter(is_replaced)
 
 
 def describe_spellings(spellings: pl.DataFrame) -> str:
     """Return the beginning of a notice: the number of replaced URLs, and the first of them in sorted order."""
     replaced, new = spellings.row(spellings["chunk_id"].arg_min() or 0)
-    told = "ids that spell one web address in several ways count as one document"
-    return f"{told}: {count_of(spellings.height, 'id')} (such as {replaced} for {new})"
+    fact = "ids that spell one web address in several ways count as one document"
+    return f"{fact}: {count_of(spellings.height, 'id')} (such as {replaced} for {new})"
 
 
 class _Ids(NamedTuple):
@@ -126,18 +147,24 @@ class _Ids(NamedTuple):
 
 def _list_ids(run: Run | RunFile) -> _Ids:
     if isinstance(run, RunFile):
-        found, kept, height = list[pl.DataFrame](), list[pl.DataFrame](), 0
+        addresses: list[pl.DataFrame] = []
+        hashes: list[pl.DataFrame] = []
+        height = 0
         most = float("inf") if run.kept else _MOST_REPEATED  # ids of blocks in memory need no memory of their own
         for rows in map_ahead(lambda block: _hash_ids(block.read_ids()), run.kept or run.blocks()):
-            found.append(rows.select("doc_id", "document"))
-            if sum(map(len, found)) > most:
-                found = [find_addresses(pl.concat(found))]
-                most = 2 * len(found[0]) + _MOST_REPEATED
+            addresses.append(rows.select("doc_id", "document"))
+            if sum(map(len, addresses)) > most:
+                addresses = [find_addresses(pl.concat(addresses))]
+                most = 2 * len(addresses[0]) + _MOST_REPEATED
             height += rows.height
-            kept = [*kept, rows.drop("doc_id")] if height <= _MOST_HASHED else []
-        return _Ids(find_addresses(pl.concat(found)), pl.concat(kept) if kept else None)
+            hashes.append(rows.drop("doc_id"))
+            if height > _MOST_HASHED:
+                hashes = []
+        return _Ids(find_addresses(pl.concat(addresses)), pl.concat(hashes) if hashes else None)
+
     if run.lives_on_engine:
-        ids_of_run = collect(nw.from_native(run.frame).select("doc_id").unique()).get_column("doc_id").cast(pl.String)
+        doc_ids = collect(nw.from_native(run.frame).select("doc_id").unique()).get_column("doc_id")
+        ids_of_run = doc_ids.cast(pl.String)
         return _Ids(find_addresses(hash_ids(ids_of_run)), None)
     rows = _hash_ids(run.rows)
     return _Ids(find_addresses(rows.select("doc_id", "document")), rows.drop("doc_id"))
@@ -145,14 +172,17 @@ def _list_ids(run: Run | RunFile) -> _Ids:
 
 def _hash_ids(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the doc_id of each row, and the hashes of query_id and doc_id (columns `query` and `document`)."""
-    return rows.select("doc_id", query=pl.col("query_id").hash(), document=pl.col("doc_id").hash())
+    query, document = pl.col("query_id").hash(), pl.col("doc_id").hash()
+    return rows.select("doc_id", query=query, document=document)
 
 
 def _list_pages(spellings: pl.DataFrame) -> pl.DataFrame:
     """List the ids of pages with several URLs: doc_id, document (the hash of the id), page (the hash of the page's new URL)."""
-    hashed = spellings.select("chunk_id", "doc_id", document=pl.col("chunk_id").hash(), page=pl.col("doc_id").hash())
-    names = hashed.filter(pl.col("page").is_first_distinct()).select("doc_id", document="page", page="page")
-    return pl.concat([hashed.select(pl.col("chunk_id").alias("doc_id"), "document", "page"), names])
+    document, page = pl.col("chunk_id").hash(), pl.col("doc_id").hash()
+    hashed = spellings.select("chunk_id", "doc_id", document=document, page=page)
+    new_urls = hashed.filter(pl.col("page").is_first_distinct())
+    replaced_urls = hashed.select(pl.col("chunk_id").alias("doc_id"), "document", "page")
+    return pl.concat([replaced_urls, new_urls.select("doc_id", document="page", page="page")])
 
 
 def _list_rows(run: Run | RunFile, hashes: pl.DataFrame | None, pages: pl.DataFrame) -> Iterator[pl.DataFrame]:
@@ -190,36 +220,39 @@ def _count_queries(
 
     `of_qrels` has the ids of the qrels, `of_runs` each run with its ids, and `pages` the result of `_list_pages`.
     """
-    numbers, several = pages.drop("doc_id"), pl.col("document").min() != pl.col("document").max()
+    numbers = pages.drop("doc_id")
+    has_several = pl.col("document").min() != pl.col("document").max()
 
     def select(ids: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the pages of the ids, and those of them that the ids spell in several ways."""
-        own = numbers.filter(pl.col("document").is_in(ids["document"].implode()))
-        return own, own.filter(pl.col("page").is_duplicated())
+        pages_of_ids = numbers.filter(pl.col("document").is_in(ids["document"].implode()))
+        return pages_of_ids, pages_of_ids.filter(pl.col("page").is_duplicated())
 
-    def place(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows with an id in `known`. Equal query and page give an equal number `place`."""
+    def place(rows: pl.DataFrame, pages_of_ids: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows with an id of `pages_of_ids`. Equal query and page give an equal number `place`."""
         number = pl.col("query") * 3 + pl.col("page")  # numbers are joined faster than pairs
-        return rows.join(known, on="document").select("query", "document", place=number)
+        return rows.join(pages_of_ids, on="document").select("query", "document", place=number)
 
     def find_several(rows: pl.DataFrame) -> pl.Series:
         """Return the queries with several ids of a page."""
-        of_place = rows.group_by("place").agg(several.alias("several"), pl.col("query").first())
-        return of_place.filter("several").get_column("query").unique()
+        of_place = rows.group_by("place").agg(has_several.alias("has_several"), pl.col("query").first())
+        return of_place.filter("has_several").get_column("query").unique()
 
-    nothing = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
-    labels = _hash_ids(nothing if judged is None else judged.rows)
+    no_rows = pl.DataFrame(schema={"query_id": pl.String, "doc_id": pl.String})
+    labels = _hash_ids(no_rows if judged is None else judged.rows)
     of_labels, twice = select(of_qrels)
-    labelled, queries = place(labels, of_labels), find_several(place(labels, twice))
+    labelled = place(labels, of_labels)
+    queries = find_several(place(labels, twice))
     for run, ids in of_runs:
-        own, twice = select(ids.addresses)
+        of_run, twice = select(ids.addresses)
         spelled = [labelled.clear()]
         for rows in _list_rows(run, ids.hashes, pages):
             if len(twice):
                 spelled.append(place(rows, twice))
             for step in _SAMPLED:  # a few rows often tell for most queries
-                unknown = rows.gather_every(step).filter(~pl.col("query").is_in(queries.implode()))
-                met = place(unknown, own).join(labelled, on="place")
+                is_open = ~pl.col("query").is_in(queries.implode())
+                open_rows = rows.gather_every(step).filter(is_open)
+                met = place(open_rows, of_run).join(labelled, on="place")
                 met = met.filter(pl.col("document") != pl.col("document_right"))
                 queries = pl.concat([queries, met.get_column("query")]).unique()
         queries = pl.concat([queries, find_several(pl.concat(spelled))]).unique()

@@ -45,16 +45,20 @@ def find_spends(
 ) -> dict[str, list[Spends]]:
     """Return what each run of each system spent. A judged query with unknown costs in any system is left out for all systems."""
     # the counts at any threshold: searches and results do not depend on it
-    counts_of = {name: [next(iter(by_rel.values())) for by_rel in runs] for name, runs in counts.items()}
+    counts_of = {}
+    for name, runs in counts.items():
+        counts_of[name] = [next(iter(by_rel.values())) for by_rel in runs]
     amount = OVER[over]
     if amount is None and costs is not None:
-        return _find_costs(over, {name: runs[0] for name, runs in counts_of.items()}, costs)
+        first_runs = {name: counts_of_runs[0] for name, counts_of_runs in counts_of.items()}
+        return _find_costs(over, first_runs, costs)
 
-    spends = {}
-    for name, runs in counts_of.items():
-        spends[name] = [
-            _add_up(run.pools.get_column("query_id"), run.ledger.with_columns(spend=amount)) for run in runs
-        ]
+    spends: dict[str, list[Spends]] = {}
+    for name, counts_of_runs in counts_of.items():
+        spends[name] = []
+        for run in counts_of_runs:
+            rows = run.ledger.with_columns(spend=amount)
+            spends[name].append(_add_up(run.pools.get_column("query_id"), rows))
     return spends
 
 
@@ -64,24 +68,26 @@ def _find_costs(over: str, counts: Mapping[str, Counts], costs: pl.DataFrame) ->
     costs_of: dict[str, pl.DataFrame] = {}
     rows_of: dict[str, pl.DataFrame] = {}
     for name, run in counts.items():
-        listed = select_costs(costs, name, [*counts])
-        listed = listed.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
+        of_system = select_costs(costs, name, [*counts])
+        of_system = of_system.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
         # the ledger numbers iterations 1..N
         rows = run.ledger.with_columns(number=run.numbers)
-        rows = rows.with_columns(pl.col("number") + _find_shift(name, rows, listed))
-        costs_of[name] = listed.drop_nulls("spend")
+        rows = rows.with_columns(pl.col("number") + _find_shift(name, rows, of_system))
+        costs_of[name] = of_system.drop_nulls("spend")
         rows_of[name] = rows.join(costs_of[name], on=_NUMBER, how="left", maintain_order="left")
         _check_costs_by_iteration(over, name, rows_of[name], costs_of[name])
 
-    known = {name: rows.filter(pl.col("spend").is_not_null()) for name, rows in rows_of.items()}
-    query_ids = choose_known(over, {name: run.pools for name, run in counts.items()}, known)
+    with_cost = {name: rows.filter(pl.col("spend").is_not_null()) for name, rows in rows_of.items()}
+    pools = {name: run.pools for name, run in counts.items()}
+    query_ids = choose_known(over, pools, with_cost)
     for name, rows in rows_of.items():
         _warn_of_other_iterations(over, name, rows, costs_of[name])
     return {name: [_add_up(query_ids, rows)] for name, rows in rows_of.items()}
 
 
 def _check_costs_by_iteration(over: str, system: str, rows: pl.DataFrame, costs: pl.DataFrame) -> None:
-    without_cost = rows.filter(pl.col("spend").is_null()).join(costs, on="query_id", how="semi")
+    without_cost = rows.filter(pl.col("spend").is_null())
+    without_cost = without_cost.join(costs, on="query_id", how="semi")
     if len(without_cost) and not (costs.get_column("number") > 0).any():
         raise InputError(
             f"{spell('costs')}: the {over} of {system} are per query, and a curve needs them per iteration. Use gg.spend."
@@ -90,13 +96,14 @@ def _check_costs_by_iteration(over: str, system: str, rows: pl.DataFrame, costs:
 
 def _warn_of_other_iterations(over: str, system: str, rows: pl.DataFrame, costs: pl.DataFrame) -> None:
     """Give a notice of costs of iterations that the run does not have."""
-    of_queries = costs.filter(pl.col("number") > 0).join(rows, on="query_id", how="semi")
-    others = of_queries.join(rows, on=_NUMBER, how="anti").sort(_NUMBER)
-    if len(others):
-        query_id, number = others.select(_NUMBER).row(0)
+    of_iterations = costs.filter(pl.col("number") > 0)
+    of_queries = of_iterations.join(rows, on="query_id", how="semi")
+    not_in_run = of_queries.join(rows, on=_NUMBER, how="anti").sort(_NUMBER)
+    if len(not_in_run):
+        query_id, number = not_in_run.select(_NUMBER).row(0)
         notice(
             "costs_of_other_iterations",
-            f"{spell('costs')} has {over} for {count_of(len(others), 'iteration')} that {system} lacks, such as iteration "
+            f"{spell('costs')} has {over} for {count_of(len(not_in_run), 'iteration')} that {system} lacks, such as iteration "
             f"{number} of query {query_id}. The curve leaves these costs out. Number iterations as in the run.",
         )
 
@@ -112,8 +119,10 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     ends = run.group_by("query_id").agg(end=pl.col("number").max())
     numbers = ends.join(costs.drop_nulls("number"), on="query_id")
     # one value per query: whether its costs go beyond its last iteration
-    passes = numbers.group_by("query_id").agg((pl.col("number") > pl.col("end")).any()).get_column("number")
-    if passes.any() and (not passes.all() or (costs.get_column("number") == 0).any()):
+    goes_beyond = (pl.col("number") > pl.col("end")).any()
+    passes = numbers.group_by("query_id").agg(goes_beyond).get_column("number")
+    has_iteration_0 = (costs.get_column("number") == 0).any()
+    if passes.any() and (has_iteration_0 or not passes.all()):
         raise InputError(
             f"{spell('costs')}: the run of {system} begins with iteration 0, and the costs may begin with 0 or 1. Number the "
             "searches in run and costs from 1. Iteration 0 of costs is then the query as a whole."
@@ -121,17 +130,18 @@ def _find_shift(system: str, run: pl.DataFrame, costs: pl.DataFrame) -> int:
     return int(passes.any())
 
 
-def choose_known(quantity: str, pools: Mapping[str, pl.DataFrame], known: Mapping[str, pl.DataFrame]) -> pl.Series:
+def choose_known(quantity: str, pools: Mapping[str, pl.DataFrame], with_cost: Mapping[str, pl.DataFrame]) -> pl.Series:
     """Return the judged queries whose costs are known in all systems. If queries are left out, a notice says so.
 
-    The costs of a query without searches (N = 0) count as known. `known` maps systems to frames of the queries with known costs.
+    The costs of a query without searches (N = 0) count as known. `with_cost` maps systems to frames of their queries with costs.
     """
     query_ids = next(iter(pools.values())).get_column("query_id")
     without_costs: set[str] = set()
     for name, pool in pools.items():
-        searched = pool.filter(pl.col("N") > 0)
-        unknown = searched.filter(~pl.col("query_id").is_in(known[name]["query_id"].implode()))
-        if len(unknown) and len(unknown) == len(searched):
+        with_search = pool.filter(pl.col("N") > 0)
+        is_known = pl.col("query_id").is_in(with_cost[name]["query_id"].implode())
+        unknown = with_search.filter(~is_known)
+        if len(unknown) and len(unknown) == len(with_search):
             raise InputError(
                 f"{spell('costs')} has no {quantity} for any judged query of {name}. Write query ids and iterations as in the run."
             )
@@ -152,6 +162,7 @@ def choose_known(quantity: str, pools: Mapping[str, pl.DataFrame], known: Mappin
 
 
 def _add_up(query_ids: pl.Series, rows: pl.DataFrame) -> Spends:
-    rows = rows.filter(pl.col("query_id").is_in(query_ids.implode())).sort("query_id", "iteration")
+    is_included = pl.col("query_id").is_in(query_ids.implode())
+    rows = rows.filter(is_included).sort("query_id", "iteration")
     spend = pl.col("spend").fill_null(0.0).cum_sum().over("query_id")
     return Spends(query_ids, rows.select("query_id", "iteration", spend=spend))

@@ -108,7 +108,8 @@ def find_spread(differences: Matrix) -> Vector:
     [1.4142, 0.0]
     """
     spread = differences.std(axis=1, ddof=1)
-    return np.where(spread <= RESIDUE * np.abs(differences).max(axis=1), 0.0, spread)
+    residue = RESIDUE * np.abs(differences).max(axis=1)
+    return np.where(spread <= residue, 0.0, spread)
 
 
 def find_reach(differences: Matrix) -> Vector:
@@ -215,7 +216,8 @@ def bootstrap_interval(
     ([1.0], [1.0])
     """
     n = differences.shape[1]
-    means = [times @ differences.T / n for times in (draw or draw_queries)(n, seed, resamples)]
+    draw_samples = draw or draw_queries
+    means = [times @ differences.T / n for times in draw_samples(n, seed, resamples)]
     tail = (1 - level) / 2
     low, high = np.quantile(np.concatenate(means), [tail, 1 - tail], axis=0)
     return low, high
@@ -226,7 +228,8 @@ def draw_queries(n: int, seed: int, resamples: int) -> Iterator[Matrix]:
     random = np.random.default_rng(seed)
     for rows in split_resamples(resamples, n):
         drawn = random.integers(0, n, size=(rows, n))
-        yield np.stack([np.bincount(row, minlength=n) for row in drawn]).astype(np.float64)
+        counts = [np.bincount(row, minlength=n) for row in drawn]
+        yield np.stack(counts).astype(np.float64)
 
 
 def find_intervals(differences: Matrix, settings: Settings) -> tuple[Vector, Vector]:
@@ -239,7 +242,8 @@ class KeptDraws:
     """Draws bootstrap samples, and caches the last samples if they take at most 64 MB."""
 
     def __init__(self) -> None:
-        self._key, self._kept = (0, 0, 0), list[NDArray[np.uint16]]()
+        self._key = (0, 0, 0)
+        self._kept: list[NDArray[np.uint16]] = []
 
     def __call__(self, n: int, seed: int, resamples: int) -> Iterator[Matrix]:
         if n >= 2**16 or n * resamples > _MOST_KEPT:
@@ -289,11 +293,15 @@ def run_tukey_test(values: Matrix, pairs: Sequence[tuple[int, int]]) -> Vector:
     residual = values - means[:, None] - values.mean(axis=0) + means.mean()
     freedom = (systems - 1) * (n - 1)
     a, b = (list(side) for side in zip(*pairs, strict=True))
-    same = ~subtract_without_residue(values[a], values[b]).any(axis=1)
-    spread = np.sqrt((residual**2).sum() / freedom / n) if freedom else 0.0
+    is_equal = ~subtract_without_residue(values[a], values[b]).any(axis=1)
+    spread = 0.0
+    if freedom:
+        spread = np.sqrt((residual**2).sum() / freedom / n)
     if spread <= RESIDUE * np.abs(values).max(initial=0.0):
-        return np.where(same, 1.0, np.nan)
-    return np.where(same, 1.0, compute_studentized_range_sf(np.abs(means[a] - means[b]) / spread, systems, freedom))
+        return np.where(is_equal, 1.0, np.nan)
+
+    q = np.abs(means[a] - means[b]) / spread
+    return np.where(is_equal, 1.0, compute_studentized_range_sf(q, systems, freedom))
 
 
 def compute_studentized_range_sf(q: Vector, systems: int, freedom: int) -> Vector:
@@ -308,13 +316,17 @@ def compute_studentized_range_sf(q: Vector, systems: int, freedom: int) -> Vecto
     nodes, weights = _find_nodes(_NODES)
     low, high = (np.sqrt(chdtri(freedom, tail) / freedom) for tail in (1 - _TAIL, _TAIL))
     s = (high - low) / 2 * nodes + (high + low) / 2
-    log_f = freedom * np.log(freedom) / 2 - (freedom / 2 - 1) * np.log(2) - gammaln(freedom / 2)
-    f = np.exp(log_f + (freedom - 1) * np.log(s) - freedom * s**2 / 2) * (high - low) / 2 * weights
+    log_constant = freedom * np.log(freedom) / 2 - (freedom / 2 - 1) * np.log(2) - gammaln(freedom / 2)
+    log_f = log_constant + (freedom - 1) * np.log(s) - freedom * s**2 / 2
+    f = np.exp(log_f) * (high - low) / 2 * weights
+
     z = 8.5 * nodes  # beyond 8.5 the normal density is below 1e-15
-    phi = systems * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * 8.5 * weights
+    density = systems * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    phi = density * 8.5 * weights
+    phi_of_z = ndtr(z)
     below = np.zeros_like(q)
     for at, weight in zip(s, f, strict=True):
-        within = ndtr(z) - ndtr(z - q[:, None] * at)
+        within = phi_of_z - ndtr(z - q[:, None] * at)
         below += weight * (_raise_to_power(within, systems - 1) @ phi)
     return np.clip(1 - below, 0.0, 1.0)
 
