@@ -82,14 +82,7 @@ class _Rollout(ItemReader):
         session = None
         events = [_read_payload(record, "event_msg") for record, _ in lines]
         typed = any(event.get("type") == "user_message" for event in events)
-        outputs: dict[str, Any] = {}
-
-        for event in events:
-            result = event.get("result") if event.get("type") == "mcp_tool_call_end" else None
-            if isinstance(result, dict) and ("Err" in result or result.get("Ok") is not None):
-                failure = {"isError": True, "content": str(result.get("Err"))}
-                outputs[as_word(event.get("call_id"))] = failure if "Err" in result else result["Ok"]
-
+        outputs = _collect_outputs(events)
         search_ends = [event for event in events if event.get("type") == "web_search_end" and event.get("results")]
         held = [_read_payload(record, "response_item") or record for record, _ in lines]
         seen = {(as_word(item.get("type")), str(item.get("call_id"))) for item in held}
@@ -130,6 +123,17 @@ class _Rollout(ItemReader):
             self.hold(record, at)
 
         return self.trace(lines[0][1], session_id=session)
+
+
+def _collect_outputs(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the outputs of the tools of MCP servers, by call id."""
+    outputs: dict[str, Any] = {}
+    for event in events:
+        result = event.get("result") if event.get("type") == "mcp_tool_call_end" else None
+        if isinstance(result, dict) and ("Err" in result or result.get("Ok") is not None):
+            failure = {"isError": True, "content": str(result.get("Err"))}
+            outputs[as_word(event.get("call_id"))] = failure if "Err" in result else result["Ok"]
+    return outputs
 
 
 def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
-from goodgain.logs.traces.conversations.queries_by_shape import find_question
+from goodgain.logs.traces.conversations.record_traits import find_question
 from goodgain.logs.traces.conversations.tool_calls import mark_unanswered
 from goodgain.logs.traces.expected_values import expect_object, expect_text, find_record_id, object_or_empty
 

@@ -12,8 +12,8 @@ from typing import Any
 from goodgain.files.json_text import parse_if_json
 from goodgain.logs.traces.conversations import UNANSWERED, Conversation, FileHead, Source, ToolCall, Trace
 from goodgain.logs.traces.conversations.messages import message_text
-from goodgain.logs.traces.conversations.queries_by_shape import find_question
 from goodgain.logs.traces.conversations.record_objects import Placed, find_list, read_records, walk_objects
+from goodgain.logs.traces.conversations.record_traits import find_question
 from goodgain.logs.traces.conversations.tool_calls import mark_unanswered
 from goodgain.logs.traces.expected_values import expect_object, find_id, id_or_none, object_or_empty, objects_in
 

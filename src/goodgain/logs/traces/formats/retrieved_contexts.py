@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from goodgain.errors import InputError
 from goodgain.logs.traces.conversations import Conversation, FileHead, Source, ToolCall, Trace
 from goodgain.logs.traces.conversations.messages import message_text
-from goodgain.logs.traces.conversations.queries_by_shape import QUESTIONS
 from goodgain.logs.traces.conversations.record_objects import walk_list
+from goodgain.logs.traces.conversations.record_traits import QUESTIONS
 from goodgain.logs.traces.expected_values import (
     expect_object,
     find_record_id,
