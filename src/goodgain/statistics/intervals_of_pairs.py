@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goodgain.options import ALPHA, RESAMPLES, SEED
-from goodgain.statistics.randomisation_test import ENOUGH, list_stops
+from goodgain.statistics.randomisation_test import ENOUGH, Stop, list_stops
 from goodgain.statistics.signed_sums import Quick, SignedSums, find_places, take_buffer
 from goodgain.statistics.statistical_tests import Matrix, Vector, draw_signs, find_reach
 
@@ -57,26 +57,25 @@ def invert_randomisation_test(
     pairs, n = differences.shape
     low, high = np.full(pairs, np.nan), np.full(pairs, np.nan)
     stops = list_stops(n, resamples, first)
-    draws = np.array([_choose_stop(stops, alpha / divisor) for divisor in divisors.tolist()], dtype=np.int64)
-    ranks = np.array(
-        [find_rank(divisor, alpha, number) for divisor, number in zip(divisors.tolist(), draws.tolist(), strict=True)],
-        dtype=np.int64,
-    )
+    chosen = np.array([_choose_stop(stops, alpha / divisor) for divisor in divisors.tolist()], dtype=np.int64)
 
-    for stop in stops:
-        tested = np.flatnonzero((draws == stop) & (ranks > 0))
+    for number, stop in enumerate(stops):
+        ranks = np.array([find_rank(divisor, alpha, stop.draws) for divisor in divisors.tolist()], dtype=np.int64)
+        tested = np.flatnonzero((chosen == number) & (ranks > 0))
         at_once = max(1, _MOST_ENDS // ranks[tested].max(initial=1))
-        drawn = resamples if stop == stops[-1] else stop
         for start in range(0, len(tested), at_once):
             rows = tested[start : start + at_once]
-            signs = draw_signs(n, len(rows), seed=seed, resamples=drawn)
+            signs = draw_signs(n, len(rows), seed=seed, resamples=stop.resamples)
             low[rows], high[rows] = _find_ends(differences[rows], ranks[rows], signs)
     return low, high
 
 
-def _choose_stop(stops: Sequence[int], level: float) -> int:
-    """Return the number of draws that decides whether p <= level: a test that stops earlier has a larger p."""
-    return next((stop for stop in stops if level * (stop + 1) >= ENOUGH + 1), stops[-1])
+def _choose_stop(stops: Sequence[Stop], level: float) -> int:
+    """Return the number of the stop that decides whether p <= level: a test that stops earlier has a larger p."""
+    for number, stop in enumerate(stops):
+        if level * (stop.draws + 1) >= ENOUGH + 1:
+            return number
+    return len(stops) - 1
 
 
 def invert_at_ranks(

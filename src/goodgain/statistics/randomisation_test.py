@@ -1,5 +1,7 @@
 """The randomisation test of paired differences: draws random signs until p is precise enough."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,8 @@ from goodgain.statistics.statistical_tests import Matrix, Vector, count_draws, d
 
 #: A test may stop at a number of `list_stops` if so many draws are as far from 0 as observed.
 ENOUGH = 20
+#: Rows of differences in one product of matrices: more rows are faster, and need more memory.
+_ROWS = 1_000
 
 
 def run_randomisation_test(
@@ -30,24 +34,18 @@ def run_randomisation_test(
     [0.25, 1.0]
     """
     pairs, n = differences.shape
-    stops = list_stops(n, resamples, first)
     p = np.ones(pairs)
-    as_far = np.ones(pairs, dtype=np.int64)  # the observed signs are a draw too
+    rows = np.arange(pairs)  # the pairs that need further signs
+    for stop in list_stops(n, resamples, first):
+        as_far = np.zeros(pairs, dtype=np.int64)
+        for start in range(0, len(rows), _ROWS):
+            part = rows[start : start + _ROWS]
+            sums = SignedSums(differences[part])
+            for signs in draw_signs(n, len(part), seed=seed, resamples=stop.resamples):
+                as_far[part] += _count_far(sums, signs)
 
-    rows = np.arange(pairs)  # the pairs that draw further signs
-    sums = SignedSums(differences)
-    draws = 0
-    for signs in draw_signs(n, pairs, seed=seed, resamples=resamples, stops=stops):
-        as_far[rows] += _count_far(sums, signs)
-        draws += len(signs)
-        if draws not in stops:
-            continue
-
-        p[rows] = as_far[rows] / (draws + 1)
-        rows = rows[as_far[rows] <= ENOUGH]
-        if not len(rows):
-            break
-        sums = SignedSums(differences[rows])
+        p[rows] = (as_far[rows] + 1) / (stop.draws + 1)  # the observed signs are a draw too
+        rows = rows[as_far[rows] < ENOUGH]
     return p
 
 
@@ -66,17 +64,24 @@ def _count_far(sums: SignedSums, signs: Matrix) -> NDArray[np.int64]:
     return as_far
 
 
-def list_stops(n: int, resamples: int, first: int | None = None) -> list[int]:
+class Stop(NamedTuple):
+    """The number of draws after which a test may stop, and the `resamples` with which `draw_signs` gives so many."""
+
+    draws: int
+    resamples: int
+
+
+def list_stops(n: int, resamples: int, first: int | None = None) -> list[Stop]:
     """Return the numbers of draws after which a test may stop: `first`, then ten times as many, and `resamples` at the end.
 
-    >>> list_stops(50, 224_400, 9_999), list_stops(50, 9_999, 9_999), list_stops(6, 9_999)
-    ([9999, 99999, 224400], [9999], [63])
+    >>> [stop.draws for stop in list_stops(50, 224_400, 9_999)], [stop.draws for stop in list_stops(6, 224_400, 9_999)]
+    ([9999, 99999, 224400], [63])
     """
-    draws = count_draws(n, resamples)
-    if first is None or draws < resamples:  # an exact test tries all signs
-        return [draws]
+    last = Stop(count_draws(n, resamples), resamples)
+    if first is None or last.draws < resamples:  # an exact test tries all signs
+        return [last]
     stops = []
-    while first < draws:
-        stops.append(first)
+    while first < resamples:
+        stops.append(Stop(first, first))
         first = 10 * first + 9
-    return [*stops, draws]
+    return [*stops, last]

@@ -127,19 +127,12 @@ def count_draws(n: int, resamples: int) -> int:
     return 2**n - 1 if _are_all_tried(n, resamples) else resamples
 
 
-def draw_signs(n: int, pairs: int, *, seed: int, resamples: int, stops: Sequence[int] = ()) -> Iterator[Matrix]:
-    """Yield the signs of the randomisation test in blocks: a row per draw, a column per query. `pairs` limits the blocks.
-
-    A block ends at each number of draws in `stops`.
-    """
+def draw_signs(n: int, pairs: int, *, seed: int, resamples: int) -> Iterator[Matrix]:
+    """Yield the signs of the randomisation test in blocks: a row per draw, a column per query. `pairs` limits the blocks."""
     columns = max(n, pairs)
     blocks = _list_all_bits(n, columns) if _are_all_tried(n, resamples) else _draw_bits(n, columns, seed, resamples)
-    start = 0
     for bits in blocks:
-        cuts = [stop - start for stop in stops if start < stop < start + len(bits)]
-        for part in np.split(bits, cuts):
-            yield 1.0 - 2.0 * part.astype(np.float64)
-        start += len(bits)
+        yield 1.0 - 2.0 * bits.astype(np.float64)
 
 
 def _are_all_tried(n: int, resamples: int) -> bool:

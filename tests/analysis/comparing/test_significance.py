@@ -22,6 +22,7 @@ from goodgain.statistics.statistical_tests import (
     run_tukey_test,
     subtract_without_residue,
 )
+from tests.analysis.comparing.test_comparison import quietly
 from tests.support.counts import how_many
 
 
@@ -200,3 +201,17 @@ def test_a_test_of_all_signs_is_exact_in_the_signature() -> None:
     qrels = {f"q{query}": {f"d{rank}": 1 for rank in range(33)} for query in range(14)}
     systems = {f"system{k}": {query: {f"d{rank}": 1.0 for rank in range(k + 1)} for query in qrels} for k in range(33)}
     assert gg.compare(qrels, systems, "R@33").signature["signs"] == "exact"
+
+
+def test_more_than_1000_pairs_have_no_intervals_and_a_note_says_so() -> None:
+    """46 systems on 12 queries: 1,035 pairs. With a baseline the same systems have intervals."""
+    qrels = {f"q{query}": {f"d{rank}": 1 for rank in range(46)} for query in range(12)}
+    systems = {f"s{k}": {query: {f"d{rank}": 1.0 for rank in range(k + 1)} for query in qrels} for k in range(46)}
+    every = quietly(qrels, systems, "R@46")
+    assert every.pairs.height == 1_035
+    assert every.pairs.select(pl.col("low", "high", "level").is_not_null().any()).row(0) == (False, False, False)
+    assert any("1,035 pairs are too many for intervals (at most 1,000)" in warning for warning in every.warnings)
+
+    some = quietly(qrels, systems, "R@46", baseline="s0")
+    assert some.pairs.select(pl.col("low", "high").is_not_null().any()).row(0) == (True, True)
+    assert not any("too many for intervals" in warning for warning in some.warnings)

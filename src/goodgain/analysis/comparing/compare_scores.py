@@ -15,6 +15,7 @@ from goodgain.analysis.comparing.comparison_notes import (
     describe_absent,
     describe_few_signs,
     describe_incomparable,
+    describe_lack_of_intervals,
     describe_left_out,
     describe_low_counts,
     describe_own_ideal,
@@ -25,7 +26,7 @@ from goodgain.analysis.comparing.comparison_notes import (
     describe_verdicts,
     describe_verdicts_on_no_good,
 )
-from goodgain.analysis.comparing.comparison_question import Question
+from goodgain.analysis.comparing.comparison_question import MOST_PAIRS_WITH_INTERVALS, Question
 from goodgain.analysis.comparing.corrections import Matrices
 from goodgain.analysis.comparing.judged_part import count_unjudged
 from goodgain.analysis.comparing.lost_queries import count_broken_off, tabulate_searched
@@ -233,6 +234,8 @@ def _list_reasons(comparison: Comparison, notices_on_inputs: Sequence[GoodgainNo
     question = comparison.question
     if question.uses_holm or lacks_signs(question.settings, 1):
         yield from describe_few_signs(question.settings, comparison.pairs, comparison.members)
+    if question.lacks_intervals():
+        yield describe_lack_of_intervals(len(question.pairs), MOST_PAIRS_WITH_INTERVALS)
     baseline_of_file = BASELINE if comparison.question.baseline_file is not None else None
     yield from describe_incomparable(comparison.pairs, comparison.scores, baseline_of_file)
 

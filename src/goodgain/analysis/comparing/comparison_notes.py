@@ -234,6 +234,13 @@ def explain_few_signs(settings: Settings, pairs: int) -> str:
     return f"with {signs:,} random signs no difference among {among} can be significant at {settings.alpha:g}. {remedy}"
 
 
+def describe_lack_of_intervals(pairs: int, most: int) -> GoodgainNotice:
+    fact = f"{pairs:,} pairs are too many for intervals (at most {most:,})"
+    return GoodgainNotice(
+        "no_intervals", f"{fact}. Name a baseline with {spell('baseline')}, or compare fewer systems."
+    )
+
+
 def describe_incomparable(
     pairs: pl.DataFrame, scores: Mapping[str, Scores], baseline_of_file: str | None
 ) -> Iterator[GoodgainNotice]:

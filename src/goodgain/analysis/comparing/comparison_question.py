@@ -63,6 +63,8 @@ from goodgain.statistics.statistical_tests import (
     count_signs,
 )
 
+#: Each interval of a pair needs all random signs. With more pairs there are so many signs that intervals take minutes.
+MOST_PAIRS_WITH_INTERVALS = 1_000
 #: Limit of `detect=`.
 _LARGEST_DIFFERENCE = 1e9
 #: Limit of `iterations=`, which makes a measure for each iteration.
@@ -280,8 +282,14 @@ class Question:
             corrected = correct_by_randomised_tukey(corrected, self.systems, matrices_of, self.settings)
         return add_verdicts(corrected, self.settings.alpha)
 
+    def lacks_intervals(self, groups: int = 1) -> bool:
+        """Return whether there are too many pairs for intervals. Only Holm's method needs more signs for more pairs."""
+        return self.uses_holm and groups * len(self.pairs) > MOST_PAIRS_WITH_INTERVALS
+
     def add_intervals(self, pairs: pl.DataFrame, matrices_of: Matrices, largest_label: float) -> pl.DataFrame:
         """Add the interval of each decided pair, from the same draws as its test."""
+        if self.lacks_intervals(len(matrices_of)):
+            return pairs
         if self.uses_holm:
             signs = self.count_signs(len(matrices_of))
             return add_intervals(pairs, self.systems, matrices_of, self.settings, signs)
