@@ -146,11 +146,11 @@ def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Ru
         raise MeasureError(f"{_name(measure)} has no parameter {name!r}; it takes {takes}")
 
     for name, info in supported.items():
-        rule = find_rule(name, info)
-        if name not in measure.params or rule is None:
+        if name not in measure.params:
             continue
         value = measure.params[name]
-        if not rule.allows(value):
+        rule = find_rule(name, info)
+        if rule is not None and not rule.allows(value):
             text = repr(value)
             if len(text) > _SHOWN:
                 text = f"{text[:_SHOWN]}..."
