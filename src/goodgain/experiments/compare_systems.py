@@ -44,8 +44,8 @@ def compare_systems(x: Scoring, measures: Measures | None, arguments: Mapping[st
     settings = options | arguments | {"has_labels": x.has_labels, "with_searched": measures is None}
     question = Question(measures=parsed, runs_of=x.opened.names, **settings)
     tables = [by_content(arguments.get(name)) for name in _TABLES]
-    others = [measures is None, *(value for name, value in sorted(arguments.items()) if name not in _TABLES)]
-    asked = KeyedBy(question, [parsed, [*options.values()], [*arguments], others, tables])
+    values = [value for name, value in sorted(arguments.items()) if name not in _TABLES]
+    keyed_question = KeyedBy(question, [parsed, [*options.values()], [*arguments], [measures is None, *values], tables])
 
     notices_on_labels: list[GoodgainNotice] = []
     with collect_notices(notices_on_labels.append):
@@ -56,10 +56,11 @@ def compare_systems(x: Scoring, measures: Measures | None, arguments: Mapping[st
     x.warn_of_scores(scores if baseline is None else {**scores, BASELINE: baseline}, question.asked)
     nothing = _score_nothing(x, question) if question.incomplete == "zero" else None
 
-    unread = {name: read_unread(source) for name, source in name_runs(x.sources[1])[0].items()}
+    sources, _ = name_runs(x.sources[1])
+    unread = {name: read_unread(source) for name, source in sources.items()}
     return x.kept.call(
         _compare,
-        asked,
+        keyed_question,
         x.opened,
         scores,
         nothing,
@@ -101,12 +102,12 @@ def _find_shared(question: Question, opened: Opened, incomplete: Mapping[str, pl
     """Return what the systems share. A baseline file has no results, so its pairs are left out."""
     systems = question.systems
     pairs = [(systems[system], systems[against]) for system, against in question.pairs]
-    known = [pair for pair in pairs if set(pair) <= opened.names.keys()]
+    pairs_with_results = [pair for pair in pairs if set(pair) <= opened.names.keys()]
     runs_of = {name: [opened.runs[run] for run in runs] for name, runs in opened.names.items()}
     left_out = {}
     if question.incomplete != "keep":
         left_out = {name: [incomplete.get(run) for run in runs] for name, runs in opened.names.items()}
-    return find_shared(runs_of, known, opened.qrels.query_ids, left_out, question.order)
+    return find_shared(runs_of, pairs_with_results, opened.qrels.query_ids, left_out, question.order)
 
 
 def _score_nothing(x: Scoring, question: Question) -> Scores:

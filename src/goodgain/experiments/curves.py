@@ -32,9 +32,9 @@ def join_counts_of_systems(x: Scoring, measures: Sequence[GoodGainMeasure]) -> d
 def draw_curve(x: Scoring, measures: Sequence[GoodGainMeasure], *, costs: Any = None, **arguments: Any) -> CurveFrame:
     """Return the rows of `gg.curve`. `arguments` are those of `gg.curve`."""
     counts = join_counts_of_systems(x, measures)
-    given = {name: value for name, value in arguments.items() if value is not None}
-    given["largest_label"] = find_largest_label(x.opened.qrels.frame)
-    return x.kept.call(_tabulate, counts, measures, x.check_settings(0), costs=by_content(costs), **given)
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    arguments["largest_label"] = find_largest_label(x.opened.qrels.frame)
+    return x.kept.call(_tabulate, counts, measures, x.check_settings(0), costs=by_content(costs), **arguments)
 
 
 def _tabulate(
@@ -48,13 +48,11 @@ def _tabulate(
 def draw_recalls(x: Scoring, rel: float, points: Points = "eleven", *, per_query: bool = False) -> pl.DataFrame:
     """Return the rows of `gg.pr_curve` for each run, without a notice on low coverage."""
     query_ids = x.opened.qrels.query_ids
-    points_of = {
-        name: interpolate(hits, query_ids, points=points, per_query=per_query)
-        for name, (hits, _) in find_hits_of_runs(x, rel).items()
-    }
-    if per_query:
-        points_of = {name: sort_ids(points_of_run) for name, points_of_run in points_of.items()}
-    return stack_systems(points_of)
+    points_of_runs = {}
+    for name, (hits, _) in find_hits_of_runs(x, rel).items():
+        points_of_run = interpolate(hits, query_ids, points=points, per_query=per_query)
+        points_of_runs[name] = sort_ids(points_of_run) if per_query else points_of_run
+    return stack_systems(points_of_runs)
 
 
 def find_hits_of_runs(x: Scoring, rel: float) -> dict[str, Hits]:

@@ -87,8 +87,9 @@ class Experiment(Scoring):
         with self.tell() as notices:
             comparison = compare_systems(self, measures, arguments)
         notes = dict.fromkeys(_write_in_one_line(str(notice)) for notice in notices)
-        known = {*map(_write_in_one_line, comparison.warnings)}
-        return replace(comparison, warnings_of_runs=tuple(note for note in notes if note not in known))
+        warnings = {*map(_write_in_one_line, comparison.warnings)}
+        further = tuple(note for note in notes if note not in warnings)
+        return replace(comparison, warnings_of_runs=further)
 
     @checks_kinds
     def curve(
@@ -174,8 +175,8 @@ class Experiment(Scoring):
         with self.tell():
             rel = self._options["rel"]
             check_uses(self.opened.qrels, uses)
-            found = funnel(self.opened.qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
-            return found.in_order(self.systems)
+            systems = funnel(self.opened.qrels, uses, 2 if rel is None else rel, urls=self._options["urls"])
+            return systems.in_order(self.systems)
 
     @checks_kinds
     def check(
@@ -191,16 +192,17 @@ class Experiment(Scoring):
         """
         from goodgain.analysis.reporting.gate_reports import check  # it loads templates
 
-        listed = [lines] if isinstance(lines, str) else [*lines]
-        parsed = [parse_requirement(line, rel=self._options["rel"]) for line in listed]
-        measures = [line.measure for line in parsed if not isinstance(line.measure, str)] or [NumIter]
+        lines = [lines] if isinstance(lines, str) else [*lines]
+        requirements = [parse_requirement(line, rel=self._options["rel"]) for line in lines]
+        measures = [line.measure for line in requirements if not isinstance(line.measure, str)] or [NumIter]
         if len(self.systems) > 1:
-            baseline = baseline or find_baseline(parsed, self.systems)
-            comparison = self.compare(measures, baseline=baseline, require=listed)
-            return check(comparison, listed, family=family)
+            baseline = baseline or find_baseline(requirements, self.systems)
+            comparison = self.compare(measures, baseline=baseline, require=lines)
+            return check(comparison, lines, family=family)
+
         (scores,) = self.score_systems(measures).values()
-        outcomes = check_requirements(scores, listed, alpha=self._options["alpha"], family=family)
-        if failed := [str(one) for one in outcomes if not one.holds]:
+        outcomes = check_requirements(scores, lines, alpha=self._options["alpha"], family=family)
+        if failed := [str(outcome) for outcome in outcomes if not outcome.holds]:
             raise AssertionError("\n".join(failed))
         return outcomes
 
@@ -224,11 +226,11 @@ class Experiment(Scoring):
         """Write a report on all systems. Arguments, result and errors are those of `gg.report`."""
         from goodgain.experiments.reports import save_report  # it loads templates and what reads logs
 
-        beside = {
+        tables = {
             "results": results, "queries": queries, "uses": uses, "groups": groups, "costs": costs, "lengths": lengths,
             "outcomes": outcomes,
         }  # fmt: skip
-        return save_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **beside)
+        return save_report(self, path, measures, details=details, format=format, spreadsheet=spreadsheet, **tables)
 
     def name_by_files(self) -> Self:
         """Return a copy in which each system has the name of its file, or its tag if the system has no file name.

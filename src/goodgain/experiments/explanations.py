@@ -38,8 +38,8 @@ def explain_pair(
 ) -> Explanation:
     """Explain the difference of two systems. The arguments are those of `gg.explain`."""
     opened = x.opened
-    runs = {name: [opened.runs[run] for run in opened.names[name]] for name in names}
-    is_paired = any(len(replicates) > 1 for replicates in runs.values())
+    runs_of = {name: opened.names[name] for name in names}
+    is_paired = any(len(runs) > 1 for runs in runs_of.values())
     if is_paired and (results is not None or uses is not None):
         option = spell("uses") if results is None else spell("results")
         raise InputError(f"{option} needs one run of each system. Give one run each, or leave out {option}.")
@@ -48,32 +48,51 @@ def explain_pair(
 
     parts = {str(measure): divide_measure(measure) for measure in parse_measures(measures, rel=x.options["rel"])}
     x.check_labels([part.measure for part in parts.values()])
-    tables = read_results_of([*runs], results)
-    rels = find_rels([*parts.values()])
-    counts = x.count_runs(rels)
-    x.warn_of_counts(counts)
-
-    runs_of = {name: opened.names[name] for name in names}
+    tables = read_results_of(names, results)
+    x.warn_of_counts(x.count_runs(find_rels([*parts.values()])))
     broken = find_broken(x, runs_of, outcomes)
     for notice_on_run in describe_incomplete(broken, x.options["incomplete"]):
         give(notice_on_run)
+
     qrels, pairs = opened.qrels, None
     if is_paired:
         pairs = list_pairs(qrels.query_ids, *runs_of.values())
-        qrels, single = pair_runs(qrels, runs)
-        with without_notices():  # the notices on each run were given before
-            searched = {name: _find_documents(qrels, run, count_run(qrels, run, rels)) for name, run in single.items()}
+        qrels, searched = _pair_and_search(x, runs_of, [*parts.values()])
     else:
-        searched = find_searched(x, [*parts.values()], {name: opened.names[name][0] for name in names})
+        searched = find_searched(x, [*parts.values()], {name: runs[0] for name, runs in runs_of.items()})
+    _warn_of_few_shared(searched)
+
+    results_as_in_runs = spell_results_as(tables, searched)
+    searched = apply_options(x, searched, select_broken(broken, runs_of, pairs))
+    return explain_systems(qrels, searched, parts, results_as_in_runs, uses=uses, top=top, pairs=pairs)
+
+
+def _pair_and_search(
+    x: Scoring, runs_of: Mapping[str, Sequence[str]], parts: Sequence[Parts]
+) -> tuple[Qrels, dict[str, Searched]]:
+    """Pair the runs of the systems. Return qrels with a query for each pair of runs, and the documents of each system."""
+    opened = x.opened
+    runs = {system: [opened.runs[name] for name in names] for system, names in runs_of.items()}
+    qrels, paired = pair_runs(opened.qrels, runs)
+    rels = find_rels(parts)
+
+    searched = {}
+    with without_notices():  # the notices on each run were given before
+        for system, run in paired.items():
+            searched[system] = _find_documents(qrels, run, count_run(qrels, run, rels))
+    return qrels, searched
+
+
+def _warn_of_few_shared(searched: Mapping[str, Searched]) -> None:
     queries = {name: measure_coverage(system.counts).queries for name, system in searched.items()}
     if few_shared := describe_shared_queries(queries):
         notice("few_shared_queries", few_shared)
 
-    broke_off = select_broken(broken, runs_of, pairs)
+
+def apply_options(x: Scoring, searched: Mapping[str, Searched], broke_off: Mapping[str, Any]) -> dict[str, Searched]:
+    """Leave out the queries that `missing` and `incomplete` leave out, or count them as not searched."""
     missing, incomplete = x.options["missing"], x.options["incomplete"]
-    counted = {name: system.apply_options(missing, incomplete, broke_off[name]) for name, system in searched.items()}
-    results_as_in_runs = spell_results_as(tables, searched)
-    return explain_systems(qrels, counted, parts, results_as_in_runs, uses=uses, top=top, pairs=pairs)
+    return {name: system.apply_options(missing, incomplete, broke_off[name]) for name, system in searched.items()}
 
 
 def find_broken(x: Scoring, runs_of: Mapping[str, Sequence[str]], outcomes: Any) -> dict[str, pl.Series]:
