@@ -268,6 +268,10 @@ def choose_provider(measure: ir_measures.Measure, provider: str | None) -> Any:
     if able:
         installs = " or ".join(candidate.install_instructions() or candidate.NAME for candidate in able)
         remedy = f"as installed here; {installs}"
+    elif "rel" in measure.SUPPORTED_PARAMS and "rel" not in measure.params:
+        with_rel = measure(rel=1)
+        if any(candidate.supports(with_rel) for candidate in candidates):
+            remedy = f"without rel, the smallest relevant label; write {with_rel}"
     raise MeasureError(f"{measure} cannot be computed by {name} {remedy}")
 
 

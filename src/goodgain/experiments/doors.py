@@ -65,7 +65,7 @@ def compare(
             compare with it.
         require: requirements such as `nCG@3>=0.5`, for `Comparison.flips`. Measures in requirements are compared too. The
             function `check_requirements` checks the requirements.
-        pass_k: the number k in `Comparison.flips`. None: the smallest number of runs that a query has.
+        pass_k: the number k in `Comparison.flips`. None: the smallest number of runs that a query of any system has.
         detect: the difference for `Comparison.detectable`; None: the observed difference.
         {options}
 

@@ -76,6 +76,7 @@ _ELSEWHERE = {
     rf"(?:num_?)?gr{_OF_ONE}": "NumGood (one iteration has GR in the ledger)",
     rf"(?:num_?)?(?:dupr?|dups){_OF_ONE}": "NumDup (one iteration has Dup in the ledger)",
     rf"(?:g|gain){_OF_ONE}": "CG (one iteration has G in the ledger)",
+    r"nsdcg(?P<k>@\d+)?": "nSessionDCG{k}",
     r"n": "NumIter",
 }
 

@@ -121,6 +121,14 @@ def test_the_table_of_replicates_has_the_means_of_the_runs() -> None:
     assert comparison.signature["replicates"] == ["old:3"]
 
 
+def test_systems_with_different_numbers_of_runs_pass_at_the_same_k() -> None:
+    comparison = gg.compare(QRELS, {"old": OLD, "new": NEW[:2]}, MEASURES, require=["nCG@3>=0.5"])
+    assert len(OLD) == 3
+    assert comparison.flips["k"].to_list() == [2, 2]
+    both_at_2 = gg.compare(QRELS, {"old": OLD, "new": NEW[:2]}, MEASURES, require=["nCG@3>=0.5"], pass_k=2)
+    assert comparison.flips.equals(both_at_2.flips)
+
+
 def test_flips_are_counted_for_lines_with_a_number() -> None:
     lines = ["nCG@3>=0.5", "nCG@3>=baseline"]
     comparison = gg.compare(QRELS, {"old": OLD, "new": NEW}, MEASURES, require=lines, baseline="old", pass_k=2)

@@ -90,15 +90,28 @@ def tabulate_noise(
 
 def tabulate_flips(runs: Runs, lines: Sequence[Requirement], pass_k: int | None) -> pl.DataFrame:
     """Return `Comparison.flips`. `lines` are the requirements on measures."""
+    repeated = {system: values for system, values in runs.items() if any(len(rows) > 1 for rows in values.values())}
     rows = []
-    for system, runs_of_system in runs.items():
+    for system, values_of_system in repeated.items():
         for line in lines:
-            values = runs_of_system[str(line.measure)]
-            if len(values) > 1 and line.bound is not None:
-                is_passed = passes(values, line.sign, line.bound)
-                flips = count_flips(is_passed, np.isfinite(values), pass_k)
-                rows.append((system, line.text, *flips))
+            measure = str(line.measure)
+            if line.bound is None:
+                continue
+
+            k = pass_k
+            if k is None:  # one k for all systems, so that their chances compare
+                k = _find_fewest_runs([values[measure] for values in repeated.values()])
+            values = values_of_system[measure]
+            flips = count_flips(passes(values, line.sign, line.bound), np.isfinite(values), k)
+            rows.append((system, line.text, *flips))
     return _make_frame(["system", "requirement", *Flips._fields], rows)
+
+
+def _find_fewest_runs(systems: Sequence[Matrix]) -> int | None:
+    """Return the smallest number of runs with a value that a query of any system has, without queries that have none."""
+    numbers = np.concatenate([np.isfinite(values).sum(axis=0) for values in systems])
+    known = numbers[numbers > 0]
+    return int(known.min()) if len(known) else None
 
 
 def tabulate_detectable(
