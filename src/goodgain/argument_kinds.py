@@ -53,15 +53,26 @@ def checks_kinds(function: Callable[P, T]) -> Callable[P, T]:
         except GoodgainError:
             raise
         except Exception as error:
-            with suppress(TypeError):  # arguments are missing: the error says so
-                for name, value in signature.bind(*args, **kwargs).arguments.items():
-                    parameter = signature.parameters[name]
-                    declared = _find_type(parameter, function)
-                    if parameter.kind not in _VARIABLE and not _is_of(value, declared):
-                        raise InputError(f"{spell(name, value)}: give {' or '.join(_describe(declared))}") from error
+            refuse_wrong_kinds(error, function, signature, args, kwargs)
             raise
 
     return call
+
+
+def refuse_wrong_kinds(
+    error: Exception,
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+) -> None:
+    """Raise an `InputError` from the error of a call if an argument is not of its declared type."""
+    with suppress(TypeError):  # arguments are missing: the error says so
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            parameter = signature.parameters[name]
+            declared = _find_type(parameter, function)
+            if parameter.kind not in _VARIABLE and not _is_of(value, declared):
+                raise InputError(f"{spell(name, value)}: give {' or '.join(_describe(declared))}") from error
 
 
 def _find_type(parameter: inspect.Parameter, function: Callable[..., Any]) -> Any:

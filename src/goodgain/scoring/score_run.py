@@ -71,36 +71,36 @@ def score_run(
     if any(isinstance(measure, IterationMeasure) for measure in asked):
         refuse_likely_iteration(run)
     warn_of_likely_iteration(run.likely_iteration)
-    found = consume_batches(
+    query_values = consume_batches(
         lambda batches: _score_batches(batches, qrels, run, measures, tables or {}, provider=provider, bounds=bounds),
         qrels,
         run,
         rels=measures.rels,
         ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
-    one_time = warn_of_run(qrels, run, found.coverage)
-    nulls = found.provided.list_measures_with_nulls()
-    means = aggregate_values(measures.computed_here, found.values) | {
+    one_time = warn_of_run(qrels, run, query_values.coverage)
+    nulls = query_values.provided.list_measures_with_nulls()
+    means = aggregate_values(measures.computed_here, query_values.values) | {
         str(one): mean if str(one) not in nulls and math.isfinite(mean) else None
-        for one, mean in found.provided.means.items()
+        for one, mean in query_values.provided.means.items()
     }
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
-        _sign(found, qrels, measures, order=order) | run.reading.signature,
-        found.coverage.tabulate(has_labels=qrels.has_labels),
-        found.values,
-        found.provided.per_query,
-        found.coverage.queries,
+        _sign(query_values, qrels, measures, order=order) | run.reading.signature,
+        query_values.coverage.tabulate(has_labels=qrels.has_labels),
+        query_values.values,
+        query_values.provided.per_query,
+        query_values.coverage.queries,
         rel,
-        found.raised,
-        None if found.raised is None else aggregate_values(measures.bounded, found.raised),
+        query_values.raised,
+        None if query_values.raised is None else aggregate_values(measures.bounded, query_values.raised),
         ids_mapped=(run.ids_mapped, qrels.ids_mapped) if "documents" in qrels.documents else None,
-        lacks_iterations=found.coverage.lacks_iterations(run),
+        lacks_iterations=query_values.coverage.lacks_iterations(run),
         one_time=one_time,
-        first_iteration=found.coverage.find_first_iteration(run),
+        first_iteration=query_values.coverage.find_first_iteration(run),
     )
     _warn_if_no_value(scores, asked)
-    _warn_of_other_means(found.provided, found.coverage.queries.judged)
+    _warn_of_other_means(query_values.provided, query_values.coverage.queries.judged)
     return scores
 
 
@@ -172,16 +172,19 @@ def _score_batches(
                 if measures.ranked and qrels.labels is not None:
                     labelled.append((labels, batch.ranking))
     values, coverage = good_gain.finish()
-    rest = labels_of.take_rest() if measures.provided or labelled else qrels.frame.clear()
-    found = [] if ranking is None else [ranking.finish()]
+    labels_left = labels_of.take_rest() if measures.provided or labelled else qrels.frame.clear()
+    frames = [] if ranking is None else [ranking.finish()]
     if labelled:
-        labels, rankings = (pl.concat(frames) for frames in zip(*labelled, strict=True))
-        found = [score_ranking(measures.ranked, rankings, pl.concat([labels, rest]), values.get_column("query_id"))]
-    for frame in (*found, *([session.finish()] if measures.session else [])):
+        labels, rankings = (pl.concat(parts) for parts in zip(*labelled, strict=True))
+        all_labels = pl.concat([labels, labels_left])
+        frames = [score_ranking(measures.ranked, rankings, all_labels, values.get_column("query_id"))]
+    if measures.session:
+        frames.append(session.finish())
+    for frame in frames:
         values = values.hstack(frame.get_columns()[1:])  # each has all judged queries, sorted
     values = _remove_without_search(values, measures.computed_here, coverage)
     without_good = [int((good_gain.pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(measures.rels))]
-    provided = asking.finish(rest, has_iterations=not coverage.lacks_iterations(run))
+    provided = asking.finish(labels_left, has_iterations=not coverage.lacks_iterations(run))
     provided = provided._replace(per_query=make_finite(provided.per_query))
     raised = None if raising is None else make_finite(raising.finish())
     return _Values(make_finite(values), provided, coverage, without_good, raised)
@@ -211,68 +214,70 @@ def count_run(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[f
     return ledger_and_pools(tallied.sort("query_id", "iteration"), pools, qrels.judgments, rels=rels)
 
 
-def _warn_if_no_value(scores: Scores, asked: Sequence[ir_measures.Measure]) -> None:
-    rules = {str(one): find_null_rule(one) for one in asked if scores.means[str(one)] is None}
+def _warn_if_no_value(scores: Scores, measures: Sequence[ir_measures.Measure]) -> None:
+    rules = {str(measure): find_null_rule(measure) for measure in measures if scores.means[str(measure)] is None}
     for rule in filter(None, dict.fromkeys(rules.values())):
-        without = [name for name, of in rules.items() if of == rule]
+        without = [name for name, rule_of_measure in rules.items() if rule_of_measure == rule]
         notice(
             "no_value",
             f"{', '.join(without)}: no value for any query. The value is null if {rule}. Check that run and qrels use the same "
             "ids, or use a larger cutoff.",
         )
     if names := [name for name, mean in scores.means.items() if mean is None and not rules.get(name)]:
-        of_measure = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
+        nulls_of_measures = scores.per_query.group_by("measure").agg(pl.len(), nulls=pl.col("value").null_count())
         counts = {
             name: f"{nulls:,} of {count_of(queries, 'query', 'queries')}"
-            for name, queries, nulls in of_measure.iter_rows()
+            for name, queries, nulls in nulls_of_measures.iter_rows()
         }
-        listed = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
+        measures_and_counts = ", ".join(f"{name} in {counts.get(name, 'any query')}" for name in names)
         notice(
             "no_finite_value",
-            f"no finite value of {listed}: a query without a finite value gets null, and the mean is null too",
+            f"no finite value of {measures_and_counts}: a query without a finite value gets null, and the mean is null too",
         )
 
 
 def _warn_of_other_means(provided: ProvidedValues, judged: int) -> None:
     """Give a notice if ir_measures has another mean of a measure: it also averages queries of the run without judgments."""
     for measure, mean in provided.means.items():
-        other, queries = provided.means_in_ir_measures[measure]
-        if other == mean or math.isclose(other, mean, rel_tol=_ROUNDING) or (math.isnan(mean) and math.isnan(other)):
+        other_mean, queries = provided.means_in_ir_measures[measure]
+        if (
+            other_mean == mean
+            or math.isclose(other_mean, mean, rel_tol=_ROUNDING)
+            or (math.isnan(mean) and math.isnan(other_mean))
+        ):
             continue
         fact = f"{measure}: this mean is over the judged queries, but ir_measures also counts queries without judgments"
         remedy = "For equal means, leave such queries out of the run."
-        figures = (
-            f"{mean:.4f} over {count_of(judged, 'query', 'queries')} here, {other:.4f} over {queries:,} in ir_measures"
-        )
+        figures = f"{mean:.4f} over {count_of(judged, 'query', 'queries')} here, {other_mean:.4f} over {queries:,} in ir_measures"
         notice(
             "means_of_ir_measures", f"{fact} ({figures}). {remedy}", of_several=OfSeveral(f"{fact}. {remedy}", figures)
         )
 
 
-def _sign(found: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:
-    coverage, queries = found.coverage, found.coverage.queries
+def _sign(query_values: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:
+    coverage, queries = query_values.coverage, query_values.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
     has_threshold = any(measure.declaration.uses_rel for measure in (*measures.good_gain, *measures.session))
     if has_threshold and qrels.has_labels:
         signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in measures.rels]
     if measures.ranked or measures.provided:
         signature["order"] = order
-        computed = found.provided.providers.items()
+        computed = query_values.provided.providers.items()
         by_providers = [f"{name}:{'+'.join(str(m) for m in measures.provided if m in of)}" for name, of in computed]
         signature["classic"] = ["goodgain"] * bool(measures.ranked) + by_providers
-    some = filter(find_null_rule, measures.computed_here)
-    nulls = {str(one): found.values.get_column(str(one)).null_count() for one in some}
+    measures_with_nulls = filter(find_null_rule, measures.computed_here)
+    nulls = {str(one): query_values.values.get_column(str(one)).null_count() for one in measures_with_nulls}
     if any(nulls.values()):
         signature["without_value"] = [f"{name}:{number}" for name, number in nulls.items() if number]
     signature |= sign_definitions(measures.computed_here)
     if qrels.reading is not None:
         signature["labels"] = qrels.reading
-    if found.raised is not None:
+    if query_values.raised is not None:
         signature["bounds"] = f"0..{find_largest_label(qrels.frame):g}"
     signature |= qrels.documents
     signature |= {"qrels": qrels.digest, "queries": queries.judged}
     if has_threshold and qrels.has_labels:
-        signature["without_good"] = found.without_good
+        signature["without_good"] = query_values.without_good
     signature["absent_from_run"] = len(queries.only_judged)
     signature["without_judgments"] = len(queries.only_searched)
     if qrels.has_labels:
@@ -302,11 +307,11 @@ def flatten(run: Any, *, order: str = ORDER, columns: Columns | None = None) -> 
     >>> flatten({"q": {"a": 1.0, "b": 2.0}})["doc_id"].to_list()
     ['a', 'b']
     """
-    searched = read_run(run, columns=columns)
-    given = nw.from_native(run, pass_through=True)
-    if isinstance(given, nw.LazyFrame):
-        return searched.flatten_lazily(order)
-    ranking = searched.flatten(order)
-    if not isinstance(given, nw.DataFrame) or given.implementation.is_pandas():
+    loaded_run = read_run(run, columns=columns)
+    frame = nw.from_native(run, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        return loaded_run.flatten_lazily(order)
+    ranking = loaded_run.flatten(order)
+    if not isinstance(frame, nw.DataFrame) or frame.implementation.is_pandas():
         return ranking.to_pandas()
-    return ranking.to_arrow() if given.implementation.is_pyarrow() else ranking
+    return ranking.to_arrow() if frame.implementation.is_pyarrow() else ranking

@@ -307,10 +307,10 @@ class _ShortWay:
         for search in searches:
             new = [doc_id for doc_id in dict.fromkeys(search) if doc_id not in met]
             met.update(new)
-            found = [labels[doc_id] for doc_id in new if doc_id in labels]
+            known_labels = [labels[doc_id] for doc_id in new if doc_id in labels]
             unique.append(len(new))
-            unjudged.append(len(new) - len(found))
-            good_labels.append(found)
+            unjudged.append(len(new) - len(known_labels))
+            good_labels.append(known_labels)
 
         n = len(searches)
         results = np.array([len(search) for search in searches], np.float64)
@@ -324,10 +324,10 @@ class _ShortWay:
         }
         tables: dict[float, LedgerTable] = {}
         for rel in self._rels:
-            good = [[label for label in found if label.label >= rel] for found in good_labels]
+            good = [[label for label in of_search if label.label >= rel] for of_search in good_labels]
             pools = {name: pool[number : number + 1] for name, pool in self._pools[rel].items()}
             counts = {
-                "GR": np.array([len(found) for found in good], np.float64),
+                "GR": np.array([len(labels_of_search) for labels_of_search in good], np.float64),
                 "G": np.array(list(map(self._add_up, good)), np.float64),
             }
             tables[rel] = LedgerTable(

@@ -216,11 +216,11 @@ class Scoring:
     def read_tables(self, measures: Sequence[ir_measures.Measure]) -> TablesOfRuns:
         """Return the tables that the measures need beside each run: spends and search strings."""
         sources = {name: self._options[name] for name in list_table_options(measures)}
-        given = {name: by_content(source) for name, source in sources.items() if source is not None}
-        if not given:
+        tables = {name: by_content(source) for name, source in sources.items() if source is not None}
+        if not tables:
             return _NO_TABLES
-        counts = self.count_runs(find_thresholds(measures)) if "costs" in given else _NO_COUNTS
-        return self.kept.call(read_tables, self.opened, measures, counts, **given)
+        counts = self.count_runs(find_thresholds(measures)) if "costs" in tables else _NO_COUNTS
+        return self.kept.call(read_tables, self.opened, measures, counts, **tables)
 
     # Parts of evaluate
 

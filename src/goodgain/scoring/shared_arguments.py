@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
 
-from goodgain.argument_kinds import checks_kinds
+from goodgain.argument_kinds import refuse_wrong_kinds
+from goodgain.errors import GoodgainError
 from goodgain.formats.any_source import Columns
 from goodgain.options import OPTIONS
 
@@ -102,11 +103,17 @@ def takes_options(function: Callable[P, T]) -> Callable[P, T]:
             signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{function.__qualname__}(): {error}") from None
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except GoodgainError:
+            raise
+        except Exception as error:
+            refuse_wrong_kinds(error, function, signature, args, kwargs)
+            raise
 
     call.__doc__ = name_options(function.__doc__ or "", types)
     call.__signature__ = signature  # type: ignore[attr-defined]  # editors and help() read it
-    return checks_kinds(call)
+    return call
 
 
 def name_options(docstring: str, names: Iterable[str]) -> str:

@@ -115,8 +115,8 @@ def _tabulate_spends(
     paid = read_costs(costs)
 
     rows: dict[str, list[pl.DataFrame]] = {name: [] for name in names.values()}
-    needed = [over for measure in measures if isinstance(measure, SessionMeasure) for over in measure.spends]
-    for over in dict.fromkeys(needed):
+    spend_names = [name for measure in measures if isinstance(measure, SessionMeasure) for name in measure.spends]
+    for over in dict.fromkeys(spend_names):
         for system, (spends,) in find_spends(over, counts_of_systems, paid).items():
             rows[names[system]].append(spends.rows.with_columns(over=pl.lit(over)))
     totals = [measure.declaration.total for measure in measures if isinstance(measure, SessionMeasure)]
@@ -128,10 +128,10 @@ def _tabulate_spends(
 
 def _sum_costs(column: str, costs: pl.DataFrame, system: str) -> pl.DataFrame:
     """Return a row for each query with known costs: query_id, iteration (null), spend (the sum), over (`total tokens`)."""
-    known = costs.drop_nulls(column)
-    if known.is_empty():
+    rows = costs.drop_nulls(column)
+    if rows.is_empty():
         raise InputError(
             f"{spell('costs')} has no {column} of {system or 'the run'}. Leave out the measure, or add them."
         )
-    sums = known.group_by("query_id", maintain_order=True).agg(spend=pl.col(column).sum().cast(pl.Float64))
+    sums = rows.group_by("query_id", maintain_order=True).agg(spend=pl.col(column).sum().cast(pl.Float64))
     return sums.select("query_id", pl.lit(None, pl.Int64).alias("iteration"), "spend", over=pl.lit(f"total {column}"))

@@ -62,26 +62,26 @@ def add_intervals(
     return replace(scores, intervals=intervals, signature=signature)
 
 
-def sign_queries_of_means(of: Scores, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> Scores:
+def sign_queries_of_means(scores: Scores, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> Scores:
     """Count only the queries of the means in the signature of scores that leave out the queries that the run lacks."""
-    absent = of.queries.only_judged
-    counts: dict[str, Any] = {"queries": of.queries.judged - len(absent)}
-    if "without_good" in of.signature:
-        pools = count_pools(judgments, rels=of.signature["rel"])
+    absent = scores.queries.only_judged
+    counts: dict[str, Any] = {"queries": scores.queries.judged - len(absent)}
+    if "without_good" in scores.signature:
+        pools = count_pools(judgments, rels=scores.signature["rel"])
         pools = pools.filter(~pl.col("query_id").is_in(absent.implode()))
-        good = [pools.get_column(f"GoodPool{k}") for k in range(len(of.signature["rel"]))]
+        good = [pools.get_column(f"GoodPool{k}") for k in range(len(scores.signature["rel"]))]
         counts["without_good"] = [int((number == 0).sum()) for number in good]
     counts |= {"absent_from_run": 0, "left_out": len(absent)}
 
-    signature = of.signature | counts
+    signature = scores.signature | counts
     if "without_value" in signature:
-        nulls = of.per_query.filter(pl.col("value").is_null()).group_by("measure").len()
+        nulls = scores.per_query.filter(pl.col("value").is_null()).group_by("measure").len()
         number_of = dict(nulls.iter_rows())
         names = [str(measure) for measure in measures if str(measure) in number_of and find_null_rule(measure)]
         signature["without_value"] = [f"{name}:{number_of[name]}" for name in names]
         if not names:
             del signature["without_value"]
-    return replace(of, signature=signature)
+    return replace(scores, signature=signature)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,10 +103,10 @@ class SystemScores:
     def values(self) -> pl.DataFrame:
         """A frame with system, replicate (the number of the run; null for a system of one run), query_id, measure and value."""
         frames: list[pl.DataFrame] = []
-        for name, of in self.systems.items():
-            missing = of.signature.get("missing", "zero")
-            runs: Any = [(k, find_values(run, missing)) for k, run in enumerate(of.replicates, 1)]
-            for number, values in runs or [(None, of.per_query)]:
+        for name, scores in self.systems.items():
+            missing = scores.signature.get("missing", "zero")
+            runs: Any = [(k, find_values(run, missing)) for k, run in enumerate(scores.replicates, 1)]
+            for number, values in runs or [(None, scores.per_query)]:
                 replicate = pl.lit(number, pl.Int64).alias("replicate")
                 frames.append(values.select(pl.lit(name).alias("system"), replicate, "query_id", "measure", "value"))
         return pl.concat(frames)
@@ -114,8 +114,8 @@ class SystemScores:
     @property
     def by_group(self) -> pl.DataFrame | None:
         """A frame with system, group, measure, queries and value; None without groups."""
-        found = {name: of.by_group for name, of in self.systems.items() if of.by_group is not None}
-        return stack_systems(found) if found else None
+        groups = {name: scores.by_group for name, scores in self.systems.items() if scores.by_group is not None}
+        return stack_systems(groups) if groups else None
 
     def __getitem__(self, key: Any) -> float | None:
         if not (isinstance(key, tuple) and len(key) == 2):
@@ -162,7 +162,7 @@ class SystemScores:
     def tables(self) -> list[Table]:
         """Return the table that a notebook shows: a row per measure, and a column of means per system."""
         names = next(iter(self.systems.values())).means
-        rows = [[name, *(format_cell(of.means[name], 4) for of in self.systems.values())] for name in names]
+        rows = [[name, *(format_cell(scores.means[name], 4) for scores in self.systems.values())] for name in names]
         return [Table.of("Means over queries", ["measure", *self.systems], 1, rows)]
 
     def _repr_html_(self) -> str:
