@@ -11,6 +11,10 @@ from goodgain.errors import InputError
 #: The defaults of options that functions below the analyses take too. Signatures name these constants.
 GAPS, FIRST, ERRORS, ORDER = "close", 1, "raise", "seen"
 SEED, RESAMPLES, ALPHA = 42, 9_999, 0.05
+#: Choices for the rows of the table of means.
+ROWS = ("measures", "systems")
+#: The smallest and the largest number of decimals; -1 is full precision.
+PLACES = (-1, 100)
 
 
 class Option(NamedTuple):

@@ -11,7 +11,7 @@ import click
 from goodgain.analysis.comparing.baseline_file import write_baseline
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_forms import FORMS as COMPARISON_FORMS
-from goodgain.analysis.comparing.comparison_forms import ROWS, render_briefly, render_on_terminal, stack_groups
+from goodgain.analysis.comparing.comparison_forms import render_briefly, render_on_terminal, stack_groups
 from goodgain.analysis.comparing.comparison_question import add_fixed_iterations
 from goodgain.analysis.comparing.comparison_sentences import list_unknown
 from goodgain.analysis.comparing.comparison_tables import Layout
@@ -36,6 +36,7 @@ from goodgain.measures.declaration import SessionMeasure
 from goodgain.measures.good_gain import NumIter
 from goodgain.measures.names import add_counts, parse_measures
 from goodgain.measures.without_labels import list_measures_without_labels
+from goodgain.options import ROWS
 from goodgain.scoring.shared_arguments import OF_REPORTS
 
 _comparison_options = shared.join_options(

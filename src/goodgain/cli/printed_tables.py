@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TextIO
 import polars as pl
 
 from goodgain.analysis.comparing.rendering import format_number
-from goodgain.analysis.comparing.use_of_documents import FUNNEL
 from goodgain.cli.shared_options import Options, Output, say
 from goodgain.files.escaping import escape_columns, guard_formulas
 from goodgain.files.tables import Table, write_data, write_shown
@@ -323,6 +322,8 @@ def _choose_bar(value: float, top: float) -> str:
 
 
 def _add_arrow(name: str) -> str:
+    from goodgain.analysis.comparing.use_of_documents import FUNNEL  # slow to import
+
     bare = name.split("@")[0].split("(")[0]
     if bare in FUNNEL:
         return add_arrow(name, FUNNEL[bare])

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from goodgain.analysis.comparing.comparison_forms import PLACES, ROWS
-from goodgain.analysis.reporting.plots.pictures import check_picture_name
 from goodgain.cli.named_runs import find_single_runs, find_systems
 from goodgain.errors import GoodgainError, InputError
 from goodgain.files.writing import Outputs
 from goodgain.formats.no_labels import NO_LABELS
 from goodgain.judgments.scales import SCALES
 from goodgain.measures.declaration import DECLARATIONS
-from goodgain.options import DOCUMENTS, OPTIONS, READING, TABLES
+from goodgain.options import DOCUMENTS, OPTIONS, PLACES, READING, ROWS, TABLES
 
 if TYPE_CHECKING:
     from goodgain.experiments.experiment import Experiment
@@ -190,6 +188,8 @@ def _read_columns(text: str | None) -> dict[str, str]:
 
 def _check_plot_name(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
     if value is not None:
+        from goodgain.analysis.reporting.plots.pictures import check_picture_name  # slow to import
+
         check_picture_name(value)
     return value
 

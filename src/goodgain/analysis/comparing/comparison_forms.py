@@ -45,12 +45,8 @@ from goodgain.files.tables import (
     write_markdown,
 )
 from goodgain.files.terminal_tables import draw_table
-from goodgain.options import check_whole_number, spell
+from goodgain.options import PLACES, ROWS, check_whole_number, spell
 
-#: Choices for the rows of the table of means.
-ROWS = ("measures", "systems")
-#: The smallest and the largest number of decimals; -1 is full precision.
-PLACES = (-1, 100)
 #: Width and height of a picture of an interval.
 _WIDTH, _HEIGHT = 90, 12
 

@@ -74,18 +74,25 @@ def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterat
         if isinstance(trace.record, dict):
             holders.append(record)
 
+    found_lists = [
+        (results, holder)
+        for holder in holders
+        for results in find_result_lists(holder.value, holder.at, read_values, scope)
+    ]
+    if not found_lists:
+        return
+
     calls = [call for turn in trace.turns for call in turn.calls]
     call_ids = {call.call_id for call in calls if call.call_id}
     outputs = {id(call.output) for call in calls}
     places = set()
-    for holder in holders:
-        for results in find_result_lists(holder.value, holder.at, read_values, scope):
-            answers_calls = bool(results.names) and call_ids.issuperset(results.names)
-            if results.at in places or answers_calls or id(results.value) in outputs:
-                continue
-            places.add(results.at)
-            is_named = options.tool_rule.find(results.key) == "search"
-            yield _ListBeside(results, holder, is_named)
+    for results, holder in found_lists:
+        answers_calls = bool(results.names) and call_ids.issuperset(results.names)
+        if results.at in places or answers_calls or id(results.value) in outputs:
+            continue
+        places.add(results.at)
+        is_named = options.tool_rule.find(results.key) == "search"
+        yield _ListBeside(results, holder, is_named)
 
 
 def _holds_only_messages(record: Any) -> bool:

@@ -5,7 +5,7 @@ shape: they return an object with a list of results, which `find_lists` finds un
 """
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any
 
@@ -74,7 +74,14 @@ def _find_parallel_lists(item: Object) -> list[Any]:
 
 
 def is_wrapper(item: Object) -> bool:
-    return any(name in _ALWAYS_LISTS and isinstance(item[key], list) for key, name in normalise_keys(tuple(item)))
+    keys = _find_list_keys(tuple(item))
+    return bool(keys) and any(isinstance(item[key], list) for key in keys)
+
+
+@lru_cache(maxsize=1024)
+def _find_list_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the keys whose list always holds results. Cached: all results of a tool have the same keys."""
+    return tuple(key for key, name in normalise_keys(keys) if name in _ALWAYS_LISTS)
 
 
 def are_parts(members: list[Object]) -> bool:
