@@ -52,10 +52,11 @@ def test_lines_are_named_at_their_ends_in_the_order_of_the_ends_where_there_is_r
     check_labels(ax.figure)  # type: ignore[arg-type]  # a plot on its own figure
     assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["95 % interval over queries"]
     for frame in (make_curve(30, 2), make_curve(2, 2).with_columns(system="a long name " * 6 + pl.col("system"))):
-        crowded = plots.curve(frame, bands=False)
+        systems = frame["system"].unique(maintain_order=True).to_list()
+        crowded = plots.curve(frame, bands=False, highlight=systems)
         assert not crowded.texts
         names = [text.get_text().replace("\n", " ") for text in crowded.figure.legends[0].get_texts()]
-        assert names == frame["system"].unique(maintain_order=True).to_list()
+        assert names == systems
 
 
 @pytest.mark.slow
