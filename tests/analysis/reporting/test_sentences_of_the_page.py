@@ -30,7 +30,8 @@ ALIKE = re.compile(r"([\w@]+)(?: \(both have a value in (\d+) quer\w+\))?")
 def split_verdicts(said: str) -> list[tuple[str, str]]:
     """The sentences on a pair: what is said, and of which measures."""
     matches = re.findall(
-        r"(?:^| )(\w+ (?:is better than|is worse than|against|and) \w+|No direction|No query)(.*?)\.(?= |$)", said
+        r"(?:^| )(\w+ (?:is better than|is worse than|has more searches than|has fewer searches than|against|and) \w+|No direction|No query)(.*?)\.(?= |$)",
+        said,
     )
     return [(head, rest) for head, rest in matches]
 
@@ -64,6 +65,8 @@ def test_sentences_on_pairs_are_those_of_the_values(seed: int) -> None:
                 assert float(difference) == pytest.approx(first - second, abs=6e-5)
                 if "is better" in head or "is worse" in head:
                     assert (first < second) == (BY_HAND[measure][1] == ("is better" in head)), said
+                if "has more" in head or "has fewer" in head:
+                    assert measure.startswith("NumIter") and (first > second) == ("has more" in head), said
                 told.add((system, against, measure))
             if " and " in head:
                 for measure, queries in ALIKE.findall(rest.partition(" in ")[2].removeprefix("every query in ")):
