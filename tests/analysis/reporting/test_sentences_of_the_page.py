@@ -29,10 +29,8 @@ ALIKE = re.compile(r"([\w@]+)(?: \(both have a value in (\d+) quer\w+\))?")
 
 def split_verdicts(said: str) -> list[tuple[str, str]]:
     """The sentences on a pair: what is said, and of which measures."""
-    matches = re.findall(
-        r"(?:^| )(\w+ (?:is better than|is worse than|has more searches than|has fewer searches than|against|and) \w+|No direction|No query)(.*?)\.(?= |$)",
-        said,
-    )
+    relation = "is better than|is worse than|has more searches than|has fewer searches than|against|and"
+    matches = re.findall(rf"(?:^| )(\w+ (?:{relation}) \w+|No direction|No query)(.*?)\.(?= |$)", said)
     return [(head, rest) for head, rest in matches]
 
 
