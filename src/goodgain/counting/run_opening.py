@@ -134,6 +134,10 @@ def _list_page_sizes(page: Any, runs: Mapping[str, Any]) -> Mapping[str, Any]:
         return {}
     sizes: Mapping[str, Any] = page if isinstance(page, Mapping) else dict.fromkeys(runs, page)
     for name in sizes:
+        if name not in runs and [*runs] == [""]:
+            raise InputError(
+                f"{spell('page', page)}: this call scores one run. Give {spell('page', sizes[name])}, without a name"
+            )
         if name not in runs:
             raise InputError(f"{spell('page', page)}: {name!r} is not one of the systems; they are {', '.join(runs)}")
     return sizes

@@ -4,6 +4,7 @@ The same steps find doc_ids that stand for several documents of a query, as when
 """
 
 import os
+import textwrap
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
@@ -41,6 +42,10 @@ from goodgain.options import check_whole_number
 from goodgain.schema import DEDUPLICATED, EMPTY_DOC
 
 _ID = ["query_id", "doc_id"]
+#: Stands for the distance between rank and doc_id if the doc_id is not a number.
+_NO_SHIFT = -1_000_000
+#: Longer titles and texts are cut in notices.
+_MAX_QUOTED = 60
 
 
 @dataclass(frozen=True)
@@ -304,7 +309,7 @@ def _give_notices(summary: Summary) -> None:
 def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
     """Return the doc_ids that may stand for several documents.
 
-    Only rows with a URL or a known document type count. A doubtful doc_id has several URLs, or several rows and a known type.
+    A doubtful doc_id has several URLs, or several rows and a known type, or is a number by which the tool counts its hits.
     """
     has_id = ~pl.col("doc_id").is_in(["", EMPTY_DOC])
     has_type = pl.col("type").is_in([*TYPES])
@@ -319,18 +324,58 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
     )
     has_several_urls = pl.col("urls") > 1
     has_several_rows = pl.col("has_type") & (pl.col("rows") > 1)
-    return by_id.filter(has_several_urls | has_several_rows)
+    doubtful = by_id.filter(has_several_urls | has_several_rows).select(_ID)
+    return pl.concat([doubtful, _find_numbers_of_hits(results)]).unique(maintain_order=True)
+
+
+def _find_numbers_of_hits(results: pl.DataFrame) -> pl.DataFrame:
+    """Return the repeated doc_ids of queries in which each doc_id is the position of the result in its search, from 0 or 1."""
+    hits = results.filter(pl.col("rank") > 0)
+    number = pl.col("doc_id").str.extract("^([0-9]{1,4})$").cast(pl.Int64)
+    shift = (pl.col("rank") - number).fill_null(_NO_SHIFT)
+    is_numbered = (shift.n_unique() == 1) & shift.first().is_in([0, 1])
+    numbered = hits.filter(is_numbered.over("query_id"), pl.struct(_ID).is_duplicated())
+    return numbered.select(_ID).unique(maintain_order=True)
+
+
+def _find_renumbered_ids(results: pl.DataFrame) -> dict[str, str]:
+    """Find queries in which a tool numbers the hits of each search, and a number has different titles, or else different texts.
+
+    Such a number names no document, even if its results have no URL.
+    """
+    texts = [name for name in ("title", "snippet") if name in results.columns]
+    numbered = results.join(_find_numbers_of_hits(results), on=_ID, how="semi", maintain_order="left")
+    if not texts or numbered.is_empty():
+        return {}
+    text = pl.coalesce(texts).str.strip_chars()
+    one_per_text = (
+        numbered.select(*_ID, text=text)
+        .drop_nulls()
+        .unique([*_ID, pl.col("text").str.to_lowercase()], keep="first", maintain_order=True)
+    )
+    of_ids = one_per_text.group_by(_ID, maintain_order=True).agg(texts="text")
+    several = of_ids.filter(pl.col("texts").list.len() > 1).unique("query_id", keep="first", maintain_order=True)
+    return {
+        query_id: f"{doc_id!r} of {query_id}: {_shorten(texts[0])} and {_shorten(texts[1])}"
+        for query_id, doc_id, texts in several.iter_rows()
+    }
+
+
+def _shorten(text: str) -> str:
+    return textwrap.shorten(text, _MAX_QUOTED, placeholder=" ...")
 
 
 def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
     """Find queries in which a doc_id stands for two documents. Return a dict from query_id to a text that names the doc_id.
 
     The text also names the two documents, by URL, title or type. If several doc_ids of a query stand for two documents,
-    the text names the first. Different snippets, passages or spellings of a URL do not prove that two documents differ.
+    the text names the first. Different snippets, passages or spellings of a URL do not prove that two documents differ, unless the doc_ids
+    number the hits of each search.
     """
     doubtful = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
     if doubtful.is_empty():
         return {}
+    renumbered = _find_renumbered_ids(results)
 
     evidence = doubtful.drop("snippet", strict=False)
     rows, attributes = read_rows(nw.from_native(evidence), across=("system",))
@@ -358,7 +403,8 @@ def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
     is_in_order = pl.col("row") < pl.col("row_right")
     in_order = pl.when(is_in_order).then(texts).otherwise(texts.list.reverse())
     earliest = earliest.select(*_ID, documents=in_order)
-    return {
+    by_query = {
         query_id: f"{doc_id!r} of {query_id}: {first} and {second}"
         for query_id, doc_id, (first, second) in earliest.iter_rows()
     }
+    return renumbered | by_query
