@@ -369,8 +369,8 @@ def find_reissued_ids(results: pl.DataFrame) -> dict[str, str]:
     """Find queries in which a doc_id stands for two documents. Return a dict from query_id to a text that names the doc_id.
 
     The text also names the two documents, by URL, title or type. If several doc_ids of a query stand for two documents,
-    the text names the first. Different snippets, passages or spellings of a URL do not prove that two documents differ, unless the doc_ids
-    number the hits of each search.
+    the text names the first. Different snippets, passages or spellings of a URL do not prove that two documents differ,
+    unless the doc_ids number the hits of each search.
     """
     doubtful = results.join(find_doubtful_ids(results), on=_ID, how="semi", maintain_order="left")
     if doubtful.is_empty():
