@@ -15,7 +15,7 @@ from goodgain.options import spell
 P = ParamSpec("P")
 T = TypeVar("T")
 #: Declared type -> what a message calls it. Other classes have their own names.
-_WORDS: dict[Any, str] = {
+_WORD_OF_TYPE: dict[Any, str] = {
     str: "a text",
     bool: "True or False",
     int: "a number",
@@ -26,7 +26,7 @@ _WORDS: dict[Any, str] = {
     Callable: "a function",
 }
 #: Types of lists: in their place any iterable will do.
-_LISTS = (Iterable, Collection, Sequence)
+_LIST_TYPES = (Iterable, Collection, Sequence)
 _VARIABLE = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
@@ -104,7 +104,7 @@ def _is_of(value: Any, declared: Any) -> bool:
         return callable(value)
     if issubclass(kind, Mapping):
         return isinstance(value, Mapping) and (not parts or _has_pairs(value, *parts))
-    if kind in _LISTS:
+    if kind in _LIST_TYPES:
         is_list = isinstance(value, Iterable) and not isinstance(value, bytes | Mapping)
         return is_list and (not parts or _has_only(value, parts[0]))
     return isinstance(value, kind)
@@ -133,13 +133,16 @@ def _describe(declared: Any) -> list[str]:
     """Return what a declared type allows, in words without repetition."""
     origin, parts = get_origin(declared), get_args(declared)
     if origin in (Union, UnionType):
-        return list(dict.fromkeys(word for part in parts for word in _describe(part)))
+        words: list[str] = []
+        for part in parts:
+            words += _describe(part)
+        return list(dict.fromkeys(words))  # int and float are both "a number"
     if origin is Literal:
         return [", ".join(map(repr, parts))]
     kind = origin or declared
-    if kind in _WORDS:
-        return [_WORDS[kind]]
-    if parts and kind in _LISTS:
-        member = _describe(parts[0])[0].removeprefix("a ")
-        return [f"a list of {member}s"]
+    if kind in _WORD_OF_TYPE:
+        return [_WORD_OF_TYPE[kind]]
+    if parts and kind in _LIST_TYPES:
+        member, *_ = _describe(parts[0])  # of several kinds of members, the first is named
+        return [f"a list of {member.removeprefix('a ')}s"]
     return [getattr(kind, "__name__", str(kind))]

@@ -212,9 +212,11 @@ def _read_grades(options: shared.Options) -> Grades:
 
 
 def _write_labels(labels: pl.DataFrame, output: Path, *, judges: int) -> None:
-    has_nuggets = "iteration" in labels.columns
-    if container(output) == "text":
-        write_qrels(load_qrels(labels, labels="subtopic" if has_nuggets else None, report_null=False), output)
+    has_nuggets = "iteration" in labels.columns  # in qrels, this column holds the nuggets
+    if container(output) == "text":  # any file but Parquet, Arrow and JSON Lines
+        meaning_of_iteration = "subtopic" if has_nuggets else None
+        qrels = load_qrels(labels, labels=meaning_of_iteration, report_null=False)  # write_qrels reports null labels
+        write_qrels(qrels, output)
     else:
         write_frame(labels, output)
 

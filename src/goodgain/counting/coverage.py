@@ -128,7 +128,7 @@ class Coverage(NamedTuple):
         return self.lowest is not None and lacks_iterations(run.has_iterations, self.lowest, highest)
 
     @property
-    def renumbered(self) -> int:
+    def renumbered_queries(self) -> int:
         """The number of queries whose iteration numbers have gaps, or do not start at the lowest number in the run."""
         renumbered = 0
         for row in self.numbering.iter_rows(named=True):
@@ -283,11 +283,12 @@ def warn_of_run(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> int:
     """
     if coverage.lacks_iterations(run):
         warn_of_missing_iterations(run.name)
-    if coverage.renumbered:
-        fact = f"iteration numbers are missing in {count_of(coverage.renumbered, 'query', 'queries')}"
+    if coverage.renumbered_queries:
+        fact = f"iteration numbers are missing in {count_of(coverage.renumbered_queries, 'query', 'queries')}"
         remedy = f"If a missing number is a search without results, read the run with {spell('gaps', 'empty')}."
         notice("missing_iterations", f"{fact}, so iterations were renumbered 1, 2, 3 ... {remedy}")
-    if qrels.labels is not None and coverage.lowest == 0:
+    has_labels_by_iteration = qrels.labels is not None
+    if has_labels_by_iteration and coverage.lowest == 0:
         fact = "the run numbers its iterations from 0, but labels by iteration start at 1"
         remedy = "Number the iterations of the run from 1 to match the labels."
         notice("iteration_zero", f"{fact}: iteration 0 gets only labels that apply to every iteration. {remedy}")
@@ -295,12 +296,13 @@ def warn_of_run(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> int:
     if qrels.has_labels:
         _warn_of_other_ids(qrels, run, coverage)
 
-    one_time = count_one_time(run, qrels.query_ids)
-    if one_time:
-        fact = f"in {count_of(one_time, 'query', 'queries')} several iterations returned addresses that are new for each call"
+    queries_with_one_time = count_one_time(run, qrels.query_ids)
+    if queries_with_one_time:
+        in_queries = f"in {count_of(queries_with_one_time, 'query', 'queries')}"
+        fact = f"{in_queries} several iterations returned addresses that are new for each call"
         effect = "SRR, SRE and NumDup are not comparable with those of other systems"
         notice("one_time_addresses", f"{fact}. Repeated pages are not recognised, so {effect}.")
-    return one_time
+    return queries_with_one_time
 
 
 def _warn_of_other_ids(qrels: Qrels, run: Run | RunFile, coverage: Coverage) -> None:

@@ -52,8 +52,9 @@ class Outputs:
     def add(self, path: Path) -> None:
         """Register a file before it is written. Raise `InputError` if the command reads or already writes this file."""
         identity = _identify(path)
-        if identity is None:
+        if identity is None:  # a pipe or device: writing to it overwrites nothing
             return
+        # A missing input cannot be overwritten. Reading the input reports that it is missing.
         if identity in self._inputs and path.exists():
             input_path = self._inputs[identity]
             raise InputError(

@@ -156,8 +156,10 @@ def choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) -
             continue
 
         if choice not in names:
-            all_names = ", ".join(repr(name) for name in names if name is not None) or "one without a name"
-            raise InputError(f"the results hold no {column} {choice!r}, only {all_names}")
+            listed_names = ", ".join(repr(name) for name in names if name is not None)
+            if not listed_names:
+                listed_names = "one without a name"
+            raise InputError(f"the results hold no {column} {choice!r}, only {listed_names}")
         frame = frame.filter(pl.col(column) == choice)
     return frame
 

@@ -32,7 +32,7 @@ from goodgain.scoring.scoring import Scoring, notices_for
 
 #: Name of an annotation of a search -> column of the ledger.
 OF_SEARCHES = {"new_good": "GR", "repeats": "Dup", "unjudged": "Unjudged"}
-_SEARCH = ["query_id", "iteration", "search"]
+_SEARCH_KEY = ["query_id", "iteration", "search"]
 #: Status of a server -> problem and remedy.
 _REMEDIES = {
     401: "the key is not accepted. Set {keys}",
@@ -143,18 +143,24 @@ def _select_judged(trace_ids: pl.DataFrame, judged: Qrels) -> pl.DataFrame:
 
 def _annotate_searches(judged: Qrels, rows: pl.DataFrame, good: float) -> pl.DataFrame:
     """Return the annotations of searches: query_id, span_id, name, score. Each search counts as an iteration."""
-    searches = rows.filter(pl.col("iteration") > 0).select(*_SEARCH, "call_id").unique(_SEARCH).sort(_SEARCH)
+    searched = rows.filter(pl.col("iteration") > 0)  # 0: the query has no search
+    searches = searched.select(*_SEARCH_KEY, "call_id").unique(_SEARCH_KEY).sort(_SEARCH_KEY)
     searches = searches.with_columns(number=pl.int_range(1, pl.len() + 1).over("query_id"))
-    by_search = rows.join(searches.drop("call_id"), on=_SEARCH).with_columns(iteration="number", search=1)
-    with without_notices():  # those on the queries say the same
-        counts = Scoring(judged, {"": to_run(by_search)}).count_runs([good])[""]
 
-    ledger = tabulate_ledger(counts, good).rename({column: name for name, column in OF_SEARCHES.items()})
-    counted = searches.join(ledger, left_on=["query_id", "number"], right_on=["query_id", "iteration"])
-    counted = counted.drop_nulls("call_id").rename({"call_id": "span_id"})
+    # the n-th search of a query becomes search 1 of iteration n
+    renumbered = rows.join(searches.drop("call_id"), on=_SEARCH_KEY)
+    renumbered = renumbered.with_columns(iteration=pl.col("number"), search=1)
+    system = ""  # a run without a name
+    with without_notices():  # those on the queries say the same
+        counts = Scoring(judged, {system: to_run(renumbered)}).count_runs([good])[system]
+
+    name_of_column = {column: name for name, column in OF_SEARCHES.items()}
+    ledger = tabulate_ledger(counts, good).rename(name_of_column)
+    counts_of_searches = searches.join(ledger, left_on=["query_id", "number"], right_on=["query_id", "iteration"])
+    counts_of_spans = counts_of_searches.drop_nulls("call_id").rename({"call_id": "span_id"})
     # one row per (search, name)
     index = ["query_id", "number", "span_id"]
-    annotations = counted.unpivot([*OF_SEARCHES], index=index, variable_name="name", value_name="score")
+    annotations = counts_of_spans.unpivot([*OF_SEARCHES], index=index, variable_name="name", value_name="score")
     annotations = annotations.sort("number", maintain_order=True)
     return annotations.select("query_id", "span_id", "name", pl.col("score").cast(pl.Float64))
 

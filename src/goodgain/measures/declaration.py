@@ -390,13 +390,17 @@ class RankedMeasure(DeclaredMeasure):
         """Return the measure with `params` added: a measure of ir_measures if ir_measures supports all parameters."""
         measure: ir_measures.Measure = super().__call__(**params)  # type: ignore[no-untyped-call]  # no types
         classic = self.declaration.in_ir_measures
-        added = self.declaration.own  # the parameters that ir_measures lacks
         if classic is None:
             return measure
-        if any(measure.params.get(name, info.default) != info.default for name, info in added.items()):
-            return measure
-        shared = {name: value for name, value in measure.params.items() if name not in added}
-        return type(classic)(**shared)
+
+        own_params = self.declaration.own  # those that ir_measures lacks
+        for name, info in own_params.items():
+            if measure.params.get(name, info.default) != info.default:
+                return measure
+
+        shared_params = {name: value for name, value in measure.params.items() if name not in own_params}
+        make_classic = type(classic)  # `classic` is an object, such as ir_measures.nDCG
+        return make_classic(**shared_params)
 
 
 def _simplify(value: Any) -> Any:

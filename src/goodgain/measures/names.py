@@ -212,9 +212,10 @@ def _split_name(name: str, text: str) -> tuple[str, dict[str, Any], Any]:
             node = node.func
         if not isinstance(node, ast.Name):
             raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        if isinstance(error, MeasureError):
-            raise
+    except MeasureError:  # its message says more
+        raise
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # of `ast`, for text that is not Python, not a literal, or nested too deeply
         raise MeasureError(f"{name!r} is not the name of a measure; {_FORM}") from None
     return node.id, params, cutoff
 

@@ -284,17 +284,21 @@ def _group_tests(outcomes: Sequence[Outcome], family: str | None) -> Collection[
 
 
 def _decide_outcome(outcome: Outcome, alpha: float, family: str | None) -> Outcome:
-    line = outcome.requirement
-    significant = outcome.p is not None and outcome.p <= alpha
+    """Set `holds` and `significant` from the corrected p. `family` is the correction, as in `check_requirements`."""
+    requirement = outcome.requirement
+    is_significant = outcome.p is not None and outcome.p <= alpha
+
     holds = False
     if outcome.value is not None:
         if outcome.bound is not None:
-            holds = bool(passes(outcome.value, line.sign, outcome.bound))
-        if family and line.is_tested_by_noise and outcome.p is not None:
+            holds = bool(passes(outcome.value, requirement.sign, outcome.bound))
+
+        if family and requirement.is_tested_by_noise and outcome.p is not None:
+            # the bound allows for the noise of one comparison: with a family, the corrected p decides
             holds = outcome.p > NOISE_LEVEL
-        elif line.significant:
-            holds = holds or not significant
-    return replace(outcome, holds=holds and not outcome.leaves_out_most, significant=significant)
+        elif requirement.significant and not is_significant:
+            holds = True  # such a requirement fails only by a significant difference
+    return replace(outcome, holds=holds and not outcome.leaves_out_most, significant=is_significant)
 
 
 def _check_scores(system: str, scores: Scores, line: Requirement, settings: Settings) -> Outcome:

@@ -9,9 +9,9 @@ from goodgain.counting.results_of_systems import Results
 from goodgain.errors import InputError, notice
 from goodgain.logs.dedup.document_types import normalise_texts
 
-_KEY = ["query_id", "iteration"]
-#: Columns of an iteration that need results.
-_FROM_RESULTS = {"query_text": pl.String, **dict.fromkeys(("searches", "failed", "repeated_queries"), pl.Int64)}
+_ITERATION_KEY = ["query_id", "iteration"]
+#: Column of an iteration that needs results -> its type.
+_COLUMNS_FROM_RESULTS = {"query_text": pl.String, **dict.fromkeys(("searches", "failed", "repeated_queries"), pl.Int64)}
 
 
 def tabulate_iterations(systems: Mapping[str, Searched], results: Results) -> pl.DataFrame:
@@ -20,14 +20,15 @@ def tabulate_iterations(systems: Mapping[str, Searched], results: Results) -> pl
     for system, searched in systems.items():
         ledgers = []
         for rel, counts in searched.counts.items():
+            # The ledger counts results (R), new results (UR), new good ones (GR), repeats (Dup), and new unjudged ones (Unjudged).
             good_pools = counts.pools.select("query_id", "GoodPool", rel=pl.lit(rel))
-            ledgers.append(counts.ledger.join(good_pools, on="query_id").sort(_KEY))
+            ledgers.append(counts.ledger.join(good_pools, on="query_id").sort(_ITERATION_KEY))
         rows = pl.concat(ledgers)
         if results.searches:
             searches = _describe_searches(system, results.searches[system], searched.numbers)
-            rows = rows.join(searches, on=_KEY, how="left", maintain_order="left")
+            rows = rows.join(searches, on=_ITERATION_KEY, how="left", maintain_order="left")
         else:
-            nulls = [pl.lit(None, kind).alias(column) for column, kind in _FROM_RESULTS.items()]
+            nulls = [pl.lit(None, kind).alias(column) for column, kind in _COLUMNS_FROM_RESULTS.items()]
             is_empty = pl.col("R") == 0
             rows = rows.with_columns(*nulls, empty=is_empty.cast(pl.Int64))
 
@@ -45,13 +46,14 @@ def tabulate_iterations(systems: Mapping[str, Searched], results: Results) -> pl
         }
         table = rows.select(
             pl.lit(system).alias("system"),
-            *_KEY,
+            *_ITERATION_KEY,
             "query_text",
             *(number.cast(pl.Int64).alias(column) for column, number in numbers.items()),
             is_repeated_query=pl.col("repeated_queries") > 0,
             brought_nothing_good=(pl.col("GR") == 0) & (found_before < pl.col("GoodPool")),
+            rel="rel",
         )
-        tables.append(table.with_columns(rows.get_column("rel")))
+        tables.append(table)
     return pl.concat(tables)
 
 
@@ -67,7 +69,7 @@ def _describe_searches(system: str, searches: pl.DataFrame, numbers: pl.DataFram
 
     texts = pl.col("search_query").drop_nulls().unique(maintain_order=True)
     is_empty = (pl.col("results") == 0) & ~pl.col("failed").fill_null(False)
-    by_iteration = rows.group_by(_KEY, maintain_order=True).agg(
+    by_iteration = rows.group_by(_ITERATION_KEY, maintain_order=True).agg(
         query_text=texts.str.join("; ").replace("", None),
         searches=pl.len(),
         failed=pl.when(pl.col("failed").count() > 0).then(pl.col("failed").sum()),
@@ -75,7 +77,7 @@ def _describe_searches(system: str, searches: pl.DataFrame, numbers: pl.DataFram
         empty=is_empty.sum(),
     )
     numbers = _shift_numbers(system, numbers, by_iteration)
-    in_run = numbers.join(by_iteration, left_on=["query_id", "number"], right_on=_KEY, how="inner")
+    in_run = numbers.join(by_iteration, left_on=["query_id", "number"], right_on=_ITERATION_KEY, how="inner")
     if numbers.height and in_run.is_empty():
         notice(
             "results_of_other_queries",

@@ -149,12 +149,16 @@ class Evidence:
         in_order = change.sort("largest", "worst", descending=[True, False], nulls_last=True, maintain_order=True)
         return in_order.get_column("query_id")
 
-    def describe_query(self) -> str | None:
+    def describe_first_query(self) -> str | None:
         """Return a sentence on the query to look at first, or None if the query has a missing or an unchanged value."""
-        measure, query_id = str(self.explained.measure), self.changed[0]
+        measure = str(self.explained.measure)
+        query_id = self.changed[0]  # with one system, the query with the lowest value
+        # The headline compares `lead` with `base`. In a report on one system they are the same.
         lead, base = self.opening.lead, self.systems[0]
+        compared_systems = [lead] if lead == base else [lead, base]
+
         rows = self.queries.filter(measure=measure, query_id=query_id).rows_by_key("system", named=True, unique=True)
-        values = {system: rows[system]["value"] for system in dict.fromkeys([lead, base])}
+        values = {system: rows[system]["value"] for system in compared_systems}
         if None in values.values():
             return None
         if self.comparison is not None and not rows[lead]["difference"]:

@@ -109,7 +109,7 @@ def _collect_texts(evidence: Evidence, summary: _Summary) -> dict[str, Any]:
     return {
         "title": f"{name_systems(evidence.systems)}: {count_queries(len(evidence.query_ids))}",
         "headline": [*reasons, *describe_headline(evidence.opening)],
-        "look_first": evidence.describe_query(),
+        "look_first": evidence.describe_first_query(),
         "summary": summary.both,
         "method": None if comparison is None else page_sentences.describe_method(comparison),
         "doubts": [*evidence.doubts],

@@ -6,7 +6,7 @@ A book of Quepid and the output of RAGElo are CSV. A judgment list of OpenSearch
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import polars as pl
 
@@ -31,10 +31,10 @@ _TYPES = dict.fromkeys(("query_id", "doc_id", "judge", "grade"), pl.String)
 
 #: The grades of one source, and the names of rows in errors. The columns are query_id, doc_id, grade (of any type), row,
 #: judge if the source names judges, and subtopic if the source grades nuggets.
-OneSource = tuple[pl.DataFrame, RowSource]
+GradesAndRows = tuple[pl.DataFrame, RowSource]
 
 
-def open_grade_file(path: Path) -> OneSource:
+def open_grade_file(path: Path) -> GradesAndRows:
     """Read the grades of a file. The file name determines the format."""
     kind = container(path)
     separator = separator_by_name(path)
@@ -48,7 +48,7 @@ def open_grade_file(path: Path) -> OneSource:
     return frame.with_row_index("row"), rows
 
 
-def _read_delimited(path: Path, separator: str) -> OneSource:
+def _read_delimited(path: Path, separator: str) -> GradesAndRows:
     content = read_lines(path)
     if not content.data.strip():
         raise InputError(f"{path}: is empty; give a file with a header and one grade per line")
@@ -61,7 +61,7 @@ def _read_delimited(path: Path, separator: str) -> OneSource:
     return frame.with_row_index("row"), grades.rows
 
 
-def _read_trec(path: Path) -> OneSource:
+def _read_trec(path: Path) -> GradesAndRows:
     """Read qrels in TREC text. If column 2 has several values, they are read as judges (trec_eval's `qrels_jg`)."""
     content = read_lines(path)
     frame, lines, *_ = read_text(content, QRELS, label=str(path), errors="raise")
@@ -137,22 +137,27 @@ def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame
     return grades.select("row", "query_id", "doc_id", judge, "grade").sort("row", maintain_order=True)
 
 
-def _read_json(path: Path, *, lines: bool) -> OneSource:
+def _read_json(path: Path, *, lines: bool) -> GradesAndRows:
     unit = "line" if lines else "object"
-    rows = ObjectRows(_TYPES | {"subtopic": pl.String}, partial(_refuse, f"{path}, {unit}"))
-    objects = iterate_objects(read_lines(path), rows.refuse) if lines else _parse_objects(path, rows.refuse)
+    types = _TYPES | {"subtopic": pl.String}
+    rows = ObjectRows(types, refuse=partial(_refuse, f"{path}, {unit}"))
+    if lines:
+        objects = iterate_objects(read_lines(path), rows.refuse)
+    else:
+        objects = _parse_objects(path, rows.refuse)
+
     for number, value in objects:
         try:
             grades = list(_read_object(value))
         except ValueError as error:
-            rows.refuse(number, str(error))
+            rows.refuse(number, str(error))  # raises InputError, as `_refuse` does
         for grade in grades:
             rows.add(number, grade)
 
-    frame, numbers = rows.to_frame()
+    frame, object_numbers = rows.to_frame()  # one number per row: an object can hold several grades
     if frame.is_empty():
         raise InputError(f"{path}: has no grades; give a file that has some")
-    return frame.with_row_index("row"), FrameRows(str(path), numbers, f"counting {unit}s from 1")
+    return frame.with_row_index("row"), FrameRows(str(path), object_numbers, f"counting {unit}s from 1")
 
 
 def _parse_objects(path: Path, refuse: Callable[[int, str], None]) -> Iterator[tuple[int, Any]]:
@@ -163,7 +168,7 @@ def _parse_objects(path: Path, refuse: Callable[[int, str], None]) -> Iterator[t
     return enumerate(value if isinstance(value, list) else [value], start=1)
 
 
-def _refuse(label: str, number: int, fault: str) -> None:
+def _refuse(label: str, number: int, fault: str) -> NoReturn:
     """Raise `InputError` without the object's text: the text may name a judge, and messages never name judges."""
     raise InputError(f"{label} {number}: {fault}; correct it")
 

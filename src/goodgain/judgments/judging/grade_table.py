@@ -19,7 +19,7 @@ from goodgain.files.table_reading import cast_texts, read_frame
 from goodgain.formats import Qrels
 from goodgain.formats.addresses import select_addresses
 from goodgain.formats.any_source import open_frame
-from goodgain.judgments.judging.grade_files import GRADE, OneSource, name_columns, open_grade_file
+from goodgain.judgments.judging.grade_files import GRADE, GradesAndRows, name_columns, open_grade_file
 from goodgain.judgments.scales import ESCI_LETTERS, SCALES, Scale
 from goodgain.options import OPTIONS, check_choice, spell
 from goodgain.ranking.dataframe_engines import collect
@@ -97,7 +97,7 @@ def read_grades(source: Any, *, scale: Scale | None = None, urls: str = OPTIONS[
     return grades
 
 
-def _read_source(source: Any, judge: str, scale: Scale | None) -> OneSource:
+def _read_source(source: Any, judge: str, scale: Scale | None) -> GradesAndRows:
     """Read the grades of one source: query_id, doc_id, subtopic, judge, grade (Float64 or null) and row."""
     frame, origins = _open(source, judge)
     if "judge" not in frame.columns:
@@ -156,7 +156,7 @@ def is_path(source: Any) -> bool:
     return isinstance(source, (str, os.PathLike))
 
 
-def _open(source: Any, judge: str) -> OneSource:
+def _open(source: Any, judge: str) -> GradesAndRows:
     if is_path(source):
         return open_grade_file(Path(source))
     label = f"the grades {quote(judge)}"

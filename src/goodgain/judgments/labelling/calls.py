@@ -163,20 +163,20 @@ def _tell_of_model(model: str, answering: str, host: str) -> None:
 
 def _send_all(requests: Sequence[Request], endpoint: Endpoint, keep: Callable[[Request, Answer], None]) -> None:
     budget = endpoint.budget
-    waiting = iter(requests)
+    unsent_requests = iter(requests)
     lock = threading.Lock()
 
     def work() -> None:
         try:
             while not budget.ended:
                 with lock:
-                    request = next(waiting, None)
+                    request = next(unsent_requests, None)
                 if request is None:
                     return
                 keep(request, endpoint.ask(request))
-        except JobEnded:
+        except JobEnded:  # raised by `ask`; `budget.ended` holds the reason
             pass
-        except BaseException as error:  # the waiting thread raises it again
+        except BaseException as error:  # `_send_all` raises it again
             budget.end(error)
 
     # daemons: with a thread pool, Ctrl-C would wait for an endpoint that hangs

@@ -81,13 +81,18 @@ def _encode_base64(secret: str) -> Iterator[str]:
     if len(secret) < _SHORTEST_IN_BASE64:
         return
     content = secret.encode()
-    for before in range(3):
-        whole = (before + len(content)) // 3 * 3 - before
-        encoded = base64.b64encode(bytes(before) + content[:whole]).decode()
-        first = before + (before > 0)  # earlier signs also depend on the text before
-        of_secret = encoded[first:]
-        yield of_secret
-        yield of_secret.translate(_URL_SAFE)
+    # Base64 writes three bytes as four signs. `earlier_bytes` is how many bytes of the secret's first group precede the secret.
+    for earlier_bytes in range(3):
+        full_groups = (earlier_bytes + len(content)) // 3  # a group begun at the end also depends on the text after
+        own_bytes = 3 * full_groups - earlier_bytes
+        encoded = base64.b64encode(bytes(earlier_bytes) + content[:own_bytes]).decode()
+
+        shared_signs = 0  # signs that also depend on the text before
+        if earlier_bytes:
+            shared_signs = earlier_bytes + 1
+        own_signs = encoded[shared_signs:]
+        yield own_signs
+        yield own_signs.translate(_URL_SAFE)
 
 
 def _match_base64(encoded: str) -> str:

@@ -102,7 +102,7 @@ def read_searching_span(source: Source, span: Span, remedy: str, *, has_others: 
 
 
 def find_new_results(calls: list[ToolCall], searches: list[ToolCall]) -> Iterator[ToolCall]:
-    """Yield the calls with a result that no search returned."""
+    """Yield the calls with at least one result that no search returned."""
     seen = {_name_result(result) for call in searches for result in _read_results(call)}
     for call in calls:
         if any(_name_result(result) not in seen for result in _read_results(call)):

@@ -58,7 +58,8 @@ class _StepReader:
         self._finder = span_calls.StepFinder()
         self._steps = [Step()]
         self._retrievals: list[tuple[Span, ToolCall]] = []
-        self._listed: list[tuple[int, ToolCall]] = []  # calls that their names do not make searches, with their steps
+        #: (index of the step, call) of each call with a list of results that does not count as a search.
+        self._uncounted_calls: list[tuple[int, ToolCall]] = []
         self._tool_times: dict[int, tuple[int, int]] = {}  # by step
 
     def read(self, span: Span) -> None:
@@ -78,7 +79,7 @@ class _StepReader:
         calls = self._steps[index].calls
         calls_before = len(calls)
         self._add_calls(span, above, index)
-        if self._clock is not None and any(map(self._source.counts, calls[calls_before:])):
+        if self._clock is not None and any(map(self._source.counts_as_search, calls[calls_before:])):
             self._clock.add_search(span)
         if self._source.costs and is_call and span.end >= span.start > 0:
             begin, end = self._tool_times.get(index, (span.start, span.end))
@@ -115,14 +116,14 @@ class _StepReader:
             calls += tool_calls
         elif id(span) in self._searching:
             call = read_searching_span(self._source, span, self._remedy, has_others=self._has_searches)
-            if self._source.counts(call):
+            if self._source.counts_as_search(call):
                 calls.append(call)
             else:
-                self._listed.append((index, call))
+                self._uncounted_calls.append((index, call))
         elif span.kind == "RERANKER" and self._source.reranked and self._retrievals:
             self._rerank(span)
         elif span.kind == "RERANKER" and not self._has_searches:
-            self._listed.append((len(self._steps) - 1, span_calls.read_reranking(span)))
+            self._uncounted_calls.append((len(self._steps) - 1, span_calls.read_reranking(span)))
 
     def _rerank(self, span: Span) -> None:
         """Replace the results of the last retrieval beside a reranker, else of the last retrieval."""
@@ -142,19 +143,23 @@ class _StepReader:
             self._source.summary.count("without_model", place, self._clock.searches)
 
         _add_calls_without_spans(self._source, self._root, self._steps)
-        if self._listed:
-            self._add_listed_calls()
+        if self._uncounted_calls:
+            self._add_calls_with_new_results()
         return self._steps
 
-    def _add_listed_calls(self) -> None:
-        searches = [call for step in self._steps for call in step.calls if self._source.counts(call)]
-        new_calls = {id(call) for call in find_new_results([call for _, call in self._listed], searches)}
-        for index, call in self._listed:
-            if id(call) not in new_calls:
+    def _add_calls_with_new_results(self) -> None:
+        """Add each uncounted call with at least one result that no search returned. Without `tools=`, report such calls."""
+        searches = [call for step in self._steps for call in step.calls if self._source.counts_as_search(call)]
+        uncounted = [call for _, call in self._uncounted_calls]
+        ids_of_new_calls = set(map(id, find_new_results(uncounted, searches)))
+
+        for index, call in self._uncounted_calls:
+            if id(call) not in ids_of_new_calls:
                 continue
             self._steps[index].calls.append(call)
-            is_named = call.is_search is None and looks_like_results(call.output, call.at)  # by a notice of the summary
-            if self._source.is_search.is_default and not is_named:
+            # the summary gives a notice of its own on tools whose outputs look like results
+            is_in_summary = call.is_search is None and looks_like_results(call.output, call.at)
+            if self._source.is_search.is_default and not is_in_summary:
                 expected = f"a search, named with {spell('tools', call.tool)}"
                 what = f"list of results in the output of the span {call.tool!r}"
                 self._source.not_understood(what, call.at, expected)

@@ -210,7 +210,7 @@ class Conversation:
             call = next((call for call in reversed(known) if not call.answered), None)
             if known and call is None:  # the answer was sent twice: the first one counts
                 first = known[-1]
-                if output not in (UNANSWERED, first.output, first.spare) and self.source.counts(first):
+                if output not in (UNANSWERED, first.output, first.spare) and self.source.counts_as_search(first):
                     expected = f"one answer to each call (two calls with the id {call_id!r}?)"
                     self.source.not_understood("another answer to a call", at, expected)
                 return first

@@ -40,7 +40,7 @@ class Exchange(msgspec.Struct):
     response_at: str
     id: str | None = None  # the vendor's id of this exchange
     previous: str | None = None  # the id of the exchange that this one continues
-    known: int = 0  # how many of the messages repeat earlier exchanges of the conversation
+    repeated_messages: int = 0  # how many of the messages repeat earlier exchanges of the conversation
     request: dict[str, Any] = msgspec.field(default_factory=dict)  # without its messages
     fields_beside: dict[str, Any] | None = None  # the fields beside request and response, such as the query id
 
@@ -140,7 +140,7 @@ class JoinedConversation(Conversation):
         raise NotImplementedError(f"{cls.__module__}: {cls.__name__} has no method key(message)")
 
     def read_exchange(self, exchange: Exchange) -> None:
-        self.read_all(exchange.messages[exchange.known :])
+        self.read_all(exchange.messages[exchange.repeated_messages :])
         self.read_all(exchange.answer)
 
 
@@ -165,8 +165,9 @@ class _Threads:
         if thread is None:
             # Most clients repeat the whole history. The longest known history identifies the conversation.
             longest_first = range(len(histories) - 1, 0, -1)
-            exchange.known = next((count for count in longest_first if histories[count] in self._by_history), 0)
-            thread = self._by_history[histories[exchange.known]] if exchange.known else []
+            known_counts = (count for count in longest_first if histories[count] in self._by_history)
+            exchange.repeated_messages = next(known_counts, 0)
+            thread = self._by_history[histories[exchange.repeated_messages]] if exchange.repeated_messages else []
         if not thread:
             self.threads.append(thread)
         thread.append(exchange)

@@ -66,7 +66,7 @@ class _Trajectory(Conversation):
 
     def _report_lost_searches(self, at: str) -> None:
         """Report a trajectory of Codex that may lack its web searches: it has no search, or has the fields of VibeLens."""
-        has_search = any(self.source.counts(call) for turn in self._turns for call in turn.calls)
+        has_search = any(self.source.counts_as_search(call) for turn in self._turns for call in turn.calls)
         if not has_search or "first_message" in self.record:
             self.source.summary.count("lost_searches", format_place(at))
 

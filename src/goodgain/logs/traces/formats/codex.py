@@ -31,6 +31,7 @@ _NOT_TYPED = (
 #: Types of the items of `exec` without a search, and events without an item.
 _OTHER_EXEC_ITEMS = {"command_execution", "file_change", "todo_list", "error", "collab_tool_call"}
 _OTHER_EVENTS = {"thread.started", "turn.completed", "turn.failed", "error", "item.updated"}
+#: How to record the results of a search that the log lacks.
 _REMEDY = "Codex does not log the results of its web search; give it a search tool of an MCP server"
 
 
@@ -223,18 +224,21 @@ class _Thread(Conversation):
             self.say(item.get("text") or [])
 
     def _read_search(self, item: dict[str, Any], at: str) -> ToolCall | None:
-        """Read a `web_search` item. If the item has no action and its query is a URL, Codex opened a page and did not search."""
+        """Read a `web_search` item. If its query is a URL and its action is not a search, Codex opened a page."""
         action = item.get("action")
         query = text_or_none(item.get("query")) or ""
         call_id = expect_id(item.get("id"), at)
         kind = as_word(object_or_empty(action).get("type"))
-        if kind in ("open_page", "find_in_page", "find") or ("://" in query and kind != "search"):
-            opened = None if isinstance(action, dict) and action.get("url") else (query,)
+        is_url_opened = "://" in query and kind != "search"
+        if kind in ("open_page", "find_in_page", "find") or is_url_opened:
+            opened: tuple[str, ...] | None = (query,)
+            if object_or_empty(action).get("url"):
+                opened = None  # the action names the page
             return ToolCall(f"web_search {kind or 'open_page'}", at, call_id, action, is_search=False, opened=opened)
         if kind == "search" or query.strip():
-            queries = action if kind == "search" else query
+            arguments = action if kind == "search" else query
             results = item["results"] if item.get("results") else UNANSWERED
-            return ToolCall("web_search", at, call_id, queries, results, is_search=True, remedy=_REMEDY)
+            return ToolCall("web_search", at, call_id, arguments, results, is_search=True, remedy=_REMEDY)
 
         what = "web_search without a query or a known action"
         self.source.not_understood(what, at, "an action of type search or open_page")

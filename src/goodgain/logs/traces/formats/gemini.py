@@ -168,7 +168,7 @@ class ContentReader(JoinedConversation):
         return asked + history_calls[len(list(same)) :]
 
     def read_exchange(self, exchange: Exchange) -> None:
-        self.read_all(exchange.messages[exchange.known :])
+        self.read_all(exchange.messages[exchange.repeated_messages :])
         answer, at = exchange.response, exchange.response_at
         for candidate, candidate_at in list(walk_objects(answer.get("candidates"), f"{at}/candidates"))[:1]:
             self.read_grounded(candidate, candidate.get("content"), candidate_at, by_agent=True)

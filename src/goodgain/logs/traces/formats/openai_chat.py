@@ -111,7 +111,7 @@ def _find_messages(value: Any, at: str) -> Iterable[Placed]:
 
 class _Messages(JoinedConversation):
     asked, answered = "messages", "choices"
-    hosted = 0  # the number of hosted searches so far
+    hosted_searches = 0  # the number of hosted searches so far
 
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
@@ -140,15 +140,16 @@ class _Messages(JoinedConversation):
         return (str(message.get("role")), ids, str(message.get("tool_call_id")), text)
 
     def read_exchange(self, exchange: Exchange) -> None:
-        self.model = None
-        self.read_all(exchange.messages[exchange.known :])
-        shown = self.hosted
+        self.model = None  # unknown for answers in the request: another model may have given them
+        self.read_all(exchange.messages[exchange.repeated_messages :])
+
+        searches_before = self.hosted_searches
         self.model = exchange.response.get("model")
         self.tag = self.tag or text_or_none(self.model)
         self.spend(exchange.response.get("usage"))
         self.read_all(exchange.answer)
         self.report_unread("a response", exchange.response, exchange.response_at, ("choices", "message"))
-        self._add_unlogged_searches(exchange.response, shown, exchange.response_at)
+        self._add_unlogged_searches(exchange.response, searches_before, exchange.response_at)
 
     def _end(self, at: str) -> None:
         self._add_unlogged_searches(object_or_empty(self.record), 0, at)
@@ -203,7 +204,7 @@ class _Messages(JoinedConversation):
         self.answer(call_id, expect_output(content, content_at), content_at, name=name)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
-        shown = self.hosted
+        searches_before = self.hosted_searches
         content = message.get("content")
         content_at = f"{at}/content"
         if isinstance(content, str):
@@ -224,7 +225,7 @@ class _Messages(JoinedConversation):
         expect_output(content, content_at)
         if "executed_tools" in message:
             for tool, tool_at in _unite_copies(message["executed_tools"], f"{at}/executed_tools"):
-                self.hosted += 1
+                self.hosted_searches += 1
                 found, output = (mark_unanswered(tool.get(key)) for key in ("search_results", "output"))
                 first, spare = (output, UNANSWERED) if found is UNANSWERED else (found, output)
                 name = expect_text(tool.get("type"), f"{tool_at}/type")
@@ -238,17 +239,18 @@ class _Messages(JoinedConversation):
             model = as_word(message.get("model") or self.model)
             if unique or (notes is not None and any(part in model for part in _SEARCHING_MODELS)):
                 cited = list(unique.values()) if self.source.citations and unique else UNANSWERED
-                self.hosted += 1
+                self.hosted_searches += 1
                 self.call(ToolCall("web_search", notes_at, output=cited, is_search=True, remedy=advise_citations()))
-        self._add_unlogged_searches(message, shown, at)
+        self._add_unlogged_searches(message, searches_before, at)
 
     def _report_search_token(self, text: str, at: str) -> None:
         if "<|" in text and (tag := _SEARCH_TOKEN.search(text)) is not None:
             self.source.not_understood(f"the tag {tag.group()}", at, "calls in tool_calls")
 
-    def _add_unlogged_searches(self, holder: dict[str, Any], shown: int, at: str) -> None:
-        if self.hosted == shown and (usage := holder.get("usage")):
-            self.hosted += self.add_counted_searches(usage, at, advise_citations())
+    def _add_unlogged_searches(self, holder: dict[str, Any], searches_before: int, at: str) -> None:
+        """Add the searches that the usage counts, if no hosted search was read since there were `searches_before`."""
+        if self.hosted_searches == searches_before and (usage := holder.get("usage")):
+            self.hosted_searches += self.add_counted_searches(usage, at, advise_citations())
 
 
 def _unite_copies(tools: Any, at: str) -> list[Placed]:

@@ -149,12 +149,12 @@ class ItemReader(JoinedConversation):
 
     def read_exchange(self, exchange: Exchange) -> None:
         # A repeated call may have the output that the first copy lacks.
-        for item, at in exchange.messages[: exchange.known]:
+        for item, at in exchange.messages[: exchange.repeated_messages]:
             kind = as_word(expect_object(item, at).get("type"), "message")
             is_call = kind != "message" and kind not in _CLIENT_ANSWERS
             if is_call and (call := self._read_call(kind, item, at)) is not None:
                 self.merge_copy(call)
-        self.read_all(exchange.messages[exchange.known :])
+        self.read_all(exchange.messages[exchange.repeated_messages :])
         self.spend(exchange.response.get("usage"))
         self.read_all(exchange.answer)
 

@@ -68,8 +68,8 @@ class Source:
         """Return whether the tool `name` searches or, if the option `uses` is set, opens documents."""
         return self.is_search(name) or (self.uses and self.is_search.opens(name))
 
-    def counts(self, call: ToolCall) -> bool:
-        """Return whether a call is a search."""
+    def counts_as_search(self, call: ToolCall) -> bool:
+        """Return whether a call is a search: the format says so or, if it does not decide, the name of the tool."""
         return self.is_search(call.tool) if call.is_search is None else call.is_search
 
     @cached_property

@@ -101,11 +101,22 @@ def _holds_only_messages(record: Any) -> bool:
         return False
     lists = 0
     for value in record.values():
-        if isinstance(value, list) and value and isinstance(value[0], dict) and "role" in value[0]:
+        if _is_list_of_messages(value):
             lists += 1
-        elif isinstance(value, (dict, list)) or (isinstance(value, str) and (value[:1] in ("[", "{") or "\n" in value)):
+        elif _may_hold_list(value):
             return False
     return lists == 1
+
+
+def _is_list_of_messages(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "role" in value[0]
+
+
+def _may_hold_list(value: Any) -> bool:
+    if isinstance(value, str):
+        looks_like_json = value[:1] in ("[", "{")
+        return looks_like_json or "\n" in value  # a list of results as text has several lines
+    return isinstance(value, (dict, list))
 
 
 def _has_notes(holder: Holder) -> bool:

@@ -56,7 +56,8 @@ _WITH_OTHER_LINKS = (blocks.read_claude_code, blocks.read_gemini_cli, blocks.rea
 #: A limit against malicious output: wrappers nested deeper are not opened.
 _MAX_DEPTH = 12
 #: Longer outputs of other tools than searches are pages, and are not checked. JSON may be longer than other text.
-_MAX_LOOKED_AT, _MAX_JSON_LOOKED_AT = 20_000, 1_000_000
+_MAX_TEXT_LENGTH = 20_000
+_MAX_JSON_LENGTH = 1_000_000
 
 
 def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: str | None = None) -> Outcome:
@@ -71,14 +72,15 @@ def read_output(output: Any, at: str, *, parse: Parse | None = None, doc_type: s
 
 def looks_like_results(output: Any, at: str) -> bool:
     """Return whether a tool's output looks like two or more results, each with an id or URL."""
-    if isinstance(output, str):
-        if output.lstrip()[:1] in ("{", "[") and len(output) <= _MAX_JSON_LOOKED_AT:
-            with suppress(NotJSONError):
-                output = loads(output)
-        if isinstance(output, str) and len(output) > _MAX_LOOKED_AT:
-            return False
+    value = output
+    if isinstance(output, str) and output.lstrip()[:1] in ("{", "[") and len(output) <= _MAX_JSON_LENGTH:
+        with suppress(NotJSONError):
+            value = loads(output)
+    if isinstance(value, str) and len(value) > _MAX_TEXT_LENGTH:
+        return False
+
     try:
-        results = _OutputReader(at).read_value(output, _MAX_DEPTH).results
+        results = _OutputReader(at).read_value(value, depth=_MAX_DEPTH).results
     except InputError:
         return False
     return len(results) > 1 and all(result.doc_id is not None or result.url is not None for result in results)
@@ -138,6 +140,7 @@ class _OutputReader(NamedTuple):
     reads_ids: bool = False  # read lists of bare ids as results; only for searches: other tools list files and versions
 
     def read_value(self, value: Any, depth: int) -> Outcome:
+        """Read a value of any type. `depth` is how many more wrappers may be opened."""
         if depth <= 0:
             return UNPARSED
         if isinstance(value, str):

@@ -44,6 +44,7 @@ _JINA_LABELS = {
     "Published Time": "published",
     "Date": "published",
 }
+#: Name of a note of DuckDuckGo on a news article -> field of a result.
 _NEWS_NOTES = {"date": "published", "source": "source"}
 _LINKS = "Links: ["
 #: `[1] title (uri)`, below the line `Sources:`.
@@ -262,27 +263,39 @@ def read_codex(text: str) -> list[Result] | None:
 def read_duckduckgo(text: str) -> list[Result] | None:
     """Read DuckDuckGo's results `snippet: s, title: t, link: u`. Older versions put each result in brackets."""
     text = text.strip()
-    before, between = ("[snippet: ", "], [snippet: ") if text.startswith("[snippet: ") else ("snippet: ", ", snippet: ")
-    if not text.startswith(before):
+    if text.startswith("[snippet: "):
+        between = "], [snippet: "
+        text = text.removeprefix("[snippet: ").removesuffix("]")
+    elif text.startswith("snippet: "):
+        between = ", snippet: "
+        text = text.removeprefix("snippet: ")
+    else:
         return None
 
-    text = text[len(before) :].removesuffix("]" if before.startswith("[") else "")
+    # from behind `snippet: ` to the next one: (snippet and title), link: (URL and notes)
     hit = re.compile(rf"(.*?), link: (.*?)(?:{re.escape(between)}|\Z)", re.DOTALL)
     results: list[Result] = []
-    at = 0
+    position = 0
 
-    while at < len(text):
-        if (match := hit.match(text, at)) is None:
+    while position < len(text):
+        match = hit.match(text, position)
+        if match is None:
             return None
-        at = match.end()
+        position = match.end()
         snippet, mark, title = match[1].rpartition(", title: ")
         url, _, notes = match[2].partition(", ")
         if not mark or not is_url(url):
             return None
-        named = (note.partition(": ") for note in notes.split(", "))  # of a news article: `date: d, source: s`
-        fields = tuple((_NEWS_NOTES[name], value) for name, _, value in named if name in _NEWS_NOTES and value)
-        title, snippet = title.strip(), snippet.strip()
-        results.append(Result(len(results) + 1, url=url, title=title or None, snippet=snippet or None, fields=fields))
+
+        fields = []
+        for note in notes.split(", "):  # of a news article: `date: d, source: s`
+            name, _, value = note.partition(": ")
+            if name in _NEWS_NOTES and value:
+                fields.append((_NEWS_NOTES[name], value))
+
+        rank = len(results) + 1
+        title, snippet = title.strip() or None, snippet.strip() or None
+        results.append(Result(rank, url=url, title=title, snippet=snippet, fields=tuple(fields)))
 
     return results or None
 
