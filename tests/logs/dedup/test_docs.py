@@ -29,9 +29,9 @@ def test_every_rule_has_its_row() -> None:
 
 def test_the_table_of_types_says_what_the_code_says() -> None:
     urls = {
-        "does not name it": "nothing",
-        "names it": "item",
-        "names it beyond the start page": "item beyond the start page",
+        "no": "nothing",
+        "yes": "item",
+        "beyond the start page": "item beyond the start page",
     }
     shown = {name: (ids, fields, urls[url]) for name, ids, fields, url in table_rows("| type | item ids |")}
     assert shown == {

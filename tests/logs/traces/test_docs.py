@@ -20,8 +20,8 @@ _PYTHON = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _BLOCK = re.compile(r"(?:`(\w+\.jsonl?)`[^\n]*\n\n)?```(python|sh|text|json)\n(.*?)```", re.DOTALL)
 
 
-#: Rules of reading, without examples.
-_WITHOUT_PYTHON = ("rules", "your_own_agent")
+#: Rules of reading and other programs, without examples in Python.
+_WITHOUT_PYTHON = ("rules", "importers", "your_own_agent")
 
 
 @pytest.mark.parametrize(
