@@ -329,11 +329,14 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
 
 
 def _find_numbers_of_hits(results: pl.DataFrame) -> pl.DataFrame:
-    """Return the repeated doc_ids of queries in which each doc_id is the position of the result in its search, from 0 or 1."""
+    """Return the repeated doc_ids of queries in which each doc_id is the position of the result in its search, from 0 or 1.
+
+    One doc_id alone is no numbering: a tool may return the same document, whose id is 1, each time.
+    """
     hits = results.filter(pl.col("rank") > 0)
     number = pl.col("doc_id").str.extract("^([0-9]{1,4})$").cast(pl.Int64)
     shift = (pl.col("rank") - number).fill_null(_NO_SHIFT)
-    is_numbered = (shift.n_unique() == 1) & shift.first().is_in([0, 1])
+    is_numbered = (shift.n_unique() == 1) & shift.first().is_in([0, 1]) & (number.n_unique() > 1)
     numbered = hits.filter(is_numbered.over("query_id"), pl.struct(_ID).is_duplicated())
     return numbered.select(_ID).unique(maintain_order=True)
 
