@@ -331,7 +331,7 @@ def find_doubtful_ids(results: pl.DataFrame) -> pl.DataFrame:
 def _find_numbers_of_hits(results: pl.DataFrame) -> pl.DataFrame:
     """Return the repeated doc_ids of queries in which each doc_id is the position of the result in its search, from 0 or 1.
 
-    One doc_id alone is no numbering: a tool may return the same document, whose id is 1, each time.
+    One doc_id alone does not count hits: a tool may return the same document, whose id is 1, each time.
     """
     hits = results.filter(pl.col("rank") > 0)
     number = pl.col("doc_id").str.extract("^([0-9]{1,4})$").cast(pl.Int64)
