@@ -171,12 +171,17 @@ def _check_files(options: shared.Options) -> None:
 
 
 def _choose_measures(options: shared.Options, lines: Sequence[Requirement]) -> list[Any]:
-    """Return the named measures and those of required lines. Without labels the list may be empty: all that need none."""
-    measures = [*options.measures, *(line.measure for line in lines if not isinstance(line.measure, str))]
+    """Return the named measures and those of required lines.
+
+    With --no-labels, an empty list stands for all measures that need no label.
+    """
+    # A requirement on an outcome, or on the share of searched queries, has a text in place of a measure.
+    measures_of_lines = [line.measure for line in lines if not isinstance(line.measure, str)]
+    measures = [*options.measures, *measures_of_lines]
     if measures:
         return measures
-    if lines and options.baseline_file is None:  # all lines are on outcomes or searched queries
-        return [NumIter]
+    if lines and options.baseline_file is None:
+        return [NumIter]  # a comparison needs a measure; for a baseline file, the user names one that it has
     if not options.no_labels:
         raise InputError("no measure was named; name some with -m, such as -m 'nDCG@10 SRE@3 SRR'")
     return []

@@ -256,10 +256,10 @@ def _describe_interval(scores: Mapping[str, Scores], options: shared.Options) ->
 def check_lines(
     results: Comparison | Mapping[str, Scores], lines: Sequence[Requirement], options: shared.Options
 ) -> list[Outcome]:
-    """Check each requirement of --require. Print the outcomes on stderr, write JUnit XML if asked, and return the outcomes."""
+    """Check `lines`, the requirements of --require, and return the outcomes. Print them on stderr, and as JUnit XML if asked."""
     for line in lines:
         if forbids_improvement(line):
-            better = "lower" if line.sign.startswith(">") else "higher"
+            better = "lower" if line.sign.startswith(">") else "higher"  # the contrary of what the sign requires
             reason = f"{line.measure} is better when {better}"
             notice("line_against_better", f"{line.text!r} fails if a system is better than the baseline: {reason}")
 

@@ -113,8 +113,10 @@ class _Command(click.Command):
 
 
 def command(*examples: str) -> Callable[[Command], click.Command]:
+    """Return a decorator that makes click's command of a function that takes `Options`. The examples end the command's help."""
+
     def decorate(function: Command) -> click.Command:
-        @wraps(function)
+        @wraps(function)  # also copies the options that click's decorators have attached to the function
         def call(**values: Any) -> None:
             function(Options(**values))
 

@@ -176,12 +176,14 @@ def _count_values(frame: Any, name: str) -> int:
 
 def _check_castable(name: str, dtype: Any, wanted: Any, label: str) -> None:
     """Raise `InputError` if values of `dtype` are not what the column needs: texts, ids or numbers."""
-    if wanted != nw.String:
+    if wanted != nw.String:  # a number is needed
         if not dtype.is_numeric():
             raise InputError(f"{label}: has {dtype} in {name}, which is not a number; convert the column to numbers")
         return
     can_be_text = not dtype.is_nested() and dtype not in (nw.Object, nw.Binary, nw.Duration)
     can_be_id = dtype.is_integer() or isinstance(dtype, (nw.String, nw.Categorical, nw.Enum))
-    if not can_be_text or (name in IDS and not can_be_id):
+    # a float with an id may have lost digits (see `IDS`)
+    is_castable = can_be_id if name in IDS else can_be_text
+    if not is_castable:
         need = "each row needs a text or a whole number"
         raise InputError(f"{label}: has {dtype} in {name}, but {need}; convert the column to text")

@@ -269,7 +269,8 @@ def load_qrels(
 ) -> Qrels:
     """Read qrels as `read_qrels` does, but without `check_columns_used`: the caller checks the names in `columns`.
 
-    With `report_null=False` the caller also gives the notice about null labels.
+    With `report_null=False` the caller also gives the notice about null labels. `labels` says how column 2 is read; `label` is the
+    label of every row.
     """
     check_fork()
     if isinstance(source, Qrels):
@@ -284,9 +285,9 @@ def load_qrels(
         columns = None
         source = read_judged_data_set(dataset_id)
 
-    assignments = label_rules.read_assignments(source)
+    assignments = label_rules.read_assignments(source)  # of nuggets, in a file
     has_subtopics = labels == "subtopic"
-    name, (opened, rows, matched), is_text = any_source.open_source(
+    name, opened, is_text = any_source.open_source(
         source if assignments is None else assignments,
         QRELS,
         errors=errors,
@@ -294,21 +295,30 @@ def load_qrels(
         label=label,
         subtopics=has_subtopics,
     )
-    any_source.warn_of_understood_columns(matched, rows.label)
-
-    frame, rows = _read_judgments(opened, rows, labels=labels, errors=errors, is_text=is_text)
-    frame, vital = _take_out_vital(frame)
-    frame, ungraded, rows = label_rules.take_out_null_labels(frame, rows, report=report_null)
-    label_rules.check_sizes(frame, rows.label)
-    frame, all_rows = _READINGS[labels](label_rules.keep_whole_labels(frame), rows)
-
-    qrels = Qrels(frame, rows=all_rows, renamed=matched.renamed, ungraded=ungraded, vital=vital)
-    qrels.has_subtopics = has_subtopics
-    qrels.labels = None if has_subtopics else labels
-    qrels.name = dataset_id or name
+    any_source.warn_of_understood_columns(opened.columns, opened.rows.label)
+    if dataset_id is not None:
+        name = dataset_id
     if assignments is not None:
-        qrels.name = stem(Path(source))
-    return qrels
+        name = stem(Path(source))
+
+    # `places` gives the file and line of each row of `judgments`, for errors
+    judgments, places = _read_judgments(opened.frame, opened.rows, labels=labels, errors=errors, is_text=is_text)
+    judgments, vital = _take_out_vital(judgments)
+    judgments, ungraded, places = label_rules.take_out_null_labels(judgments, places, report=report_null)
+    label_rules.check_sizes(judgments, places.label)
+    judgments = label_rules.keep_whole_labels(judgments)  # as integers, if all are whole
+    frame, rows = _READINGS[labels](judgments, places)
+
+    return Qrels(
+        frame,
+        labels=None if has_subtopics else labels,
+        name=name,
+        rows=rows,
+        renamed=opened.columns.renamed,
+        ungraded=ungraded,
+        has_subtopics=has_subtopics,
+        vital=vital,
+    )
 
 
 def _check_same_reading(qrels: Qrels, labels: str | None) -> None:

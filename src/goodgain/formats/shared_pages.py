@@ -6,9 +6,10 @@ from goodgain.formats.urls import find_page
 from goodgain.formats.web_identities import normalise_host
 
 _FOLDER = r"[A-Za-z0-9\-_~!$&'*+,=:@][A-Za-z0-9\-._~!$&'*+,=:@]*"
-#: Addresses in which only the host and the final slash change, unless the host has rules or the address has such an end.
+#: Addresses in which only the host and the final slash change, unless the host has rules or the end of the address changes too.
 _SIMPLE = rf"^https?://[a-z0-9-]+(?:\.[a-z0-9-]+)+(?:/(?:{_FOLDER})?)*$"
-_HAS_MORE = r"(?i)(?:/(?:amp|(?:index|default)\.[a-z0-9]+)/*|~\d+)$"
+#: Ends that change: `/amp`, `/index.html`, and the `~2` of a second document.
+_CHANGED_END = r"(?i)(?:/(?:amp|(?:index|default)\.[a-z0-9]+)/*|~\d+)$"
 
 
 def find_shared_pages(ids: pl.Series) -> pl.DataFrame:
@@ -38,19 +39,21 @@ def find_shared_pages(ids: pl.Series) -> pl.DataFrame:
 
 
 def _add_simple_hosts(ids: pl.Series) -> pl.DataFrame:
-    """Return a table (id, host, is_simple, own_host). For a simple address, `own_host` is the host of its page."""
+    """Return a table (id, host, is_simple, own_host). For a simple address, `own_host` is the host in `find_page`."""
     table = ids.alias("id").to_frame()
     table = table.with_columns(  # Polars computes the columns beside each other
         host=pl.col("id").str.splitn("/", 4).struct.field("field_2"),
-        is_simple=pl.col("id").str.contains(_SIMPLE),
-        has_more=pl.col("id").str.contains(_HAS_MORE),
+        looks_simple=pl.col("id").str.contains(_SIMPLE),
+        has_changed_end=pl.col("id").str.contains(_CHANGED_END),
     )
-    own_host_of = {}
-    for host in table.filter("is_simple").get_column("host").unique().to_list():
-        _, bare_host, rules = normalise_host(host, "https")
+
+    own_host_of = {}  # only of hosts without rules for their addresses
+    for host in table.filter("looks_simple").get_column("host").unique().to_list():
+        _authority, bare_host, rules = normalise_host(host, "https")
         if not rules:
             own_host_of[host] = bare_host
     own_host = pl.col("host").replace_strict(own_host_of, default=None, return_dtype=pl.String)
     table = table.with_columns(own_host=own_host)
-    is_simple = pl.col("is_simple") & ~pl.col("has_more") & pl.col("own_host").is_not_null()
-    return table.with_columns(is_simple=is_simple).drop("has_more")
+
+    is_simple = pl.col("looks_simple") & ~pl.col("has_changed_end") & pl.col("own_host").is_not_null()
+    return table.select("id", "host", is_simple.alias("is_simple"), "own_host")

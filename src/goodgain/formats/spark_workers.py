@@ -48,15 +48,16 @@ def check_workers(session: Any) -> None:
 
         import pyarrow as pa
 
-        os.environ.setdefault("POLARS_MAX_THREADS", "1")  # Spark runs a worker per core
+        # Spark runs a worker per core. Polars, which goodgain imports, reads the variable only once.
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
         for _ in batches:
             try:
                 import goodgain.version
 
-                version = goodgain.version.__version__
+                version_or_error = goodgain.version.__version__
             except ImportError as error:
-                version = str(error)
-            yield pa.RecordBatch.from_pydict({"version": [version]})
+                version_or_error = str(error)  # with the words "No module", which are looked for below
+            yield pa.RecordBatch.from_pydict({"version": [version_or_error]})
 
     try:
         version = session.range(1).mapInArrow(describe_worker, "version string").collect()[0].version

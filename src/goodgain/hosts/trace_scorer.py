@@ -37,7 +37,7 @@ class TraceScorer:
         measures: Measures,
         *,
         format: str,  # noqa: A002  # as in read_traces
-        query_ids_are: str,
+        query_ids_are: str,  # words for an error message
         rel: float | None = None,
         **options: Any,
     ) -> None:
@@ -46,7 +46,8 @@ class TraceScorer:
         self.names = [str(measure) for measure in self._measures]
         self._query_ids_are = query_ids_are
         self._options = {**options, "format": format, "errors": "raise"}
-        if "tools" in options:  # as a function: names are an error in a trace without these tools
+        if "tools" in options:
+            # Names would raise an error in each trace that lacks these tools. A predicate raises none.
             self._options["tools"] = make_tool_predicate(options["tools"])
         ReadOptions(**self._options)  # checks the options now, not in every trace
         warn_of_labels(self._qrels.frame, self._measures, rel=rel)

@@ -150,14 +150,18 @@ def leave_out_no_good(
 
 
 def set_to_null(scores: Scores, queries: Mapping[str, pl.Series], measures: Sequence[ir_measures.Measure]) -> Scores:
-    """Return the scores without the values of some measures in some queries. `queries` maps measures to query ids."""
+    """Return the scores without the values of some measures in some queries. The means are over the other values.
+
+    `queries` maps measures to query ids.
+    """
     if not queries:
         return scores
-    changed = replace(
-        scores, _ours=_set_columns_to_null(scores._ours, queries), _classic=_set_rows_to_null(scores._classic, queries)
-    )
-    if scores._raised is not None:
-        changed = replace(changed, _raised=_set_columns_to_null(scores._raised, queries))
+    ours = _set_columns_to_null(scores._ours, queries)
+    classic = _set_rows_to_null(scores._classic, queries)
+    raised = scores._raised  # the upper bounds of the values, laid out as `_ours`
+    if raised is not None:
+        raised = _set_columns_to_null(raised, queries)
+    changed = replace(scores, _ours=ours, _classic=classic, _raised=raised)
     return average_values(changed, measures)
 
 

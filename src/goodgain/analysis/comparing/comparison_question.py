@@ -263,9 +263,13 @@ class Question:
     def decide(
         self, matrices_of: Matrices, nothing_of: Mapping[str | None, Nothing], scores: Mapping[str, Scores]
     ) -> pl.DataFrame:
-        """Test each pair of systems on each measure, in each group of queries, and add corrected p-values and verdicts."""
+        """Test each pair of systems on each measure, in each group of queries, and add corrected p-values and verdicts.
+
+        `matrices_of` and `nothing_of` have an entry for each group, or only the entry None for all queries. The matrix of a measure
+        or an outcome has a row per system and a column per query. `nothing_of` tells who has no value because it returned nothing.
+        """
         signs = self.count_signs(len(matrices_of))
-        tables = []
+        tables = []  # one row per (measure, pair)
         for group, matrices in matrices_of.items():
             nothing = nothing_of[group]
             pairs = compare_pairs(matrices, self.better, self.systems, self.pairs, self.settings, nothing, signs)
@@ -273,9 +277,11 @@ class Question:
                 pairs = pairs.select(pl.lit(group).alias("group"), pl.all())
             tables.append(pairs)
 
-        names = [(self.systems[system], self.systems[against]) for system, against in self.pairs]
-        pairs = leave_out_incomparable(pl.concat(tables), find_incomparable(self.asked, scores, names))
-        corrected = correct_pairs_by_holm(pairs)
+        named_pairs = [(self.systems[system], self.systems[against]) for system, against in self.pairs]
+        incomparable = find_incomparable(self.asked, scores, named_pairs)
+        pairs = leave_out_incomparable(pl.concat(tables), incomparable)  # their rows stay, without p-values
+
+        corrected = correct_pairs_by_holm(pairs)  # has columns of its own, which another correction keeps
         if self.correct_over == "measures":
             corrected = correct_over_measures(corrected, self.systems, matrices_of, self.settings)
         elif self.correction == "tukey":

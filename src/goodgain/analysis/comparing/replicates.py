@@ -151,36 +151,52 @@ class Noise(NamedTuple):
 
 
 def measure_noise(baseline: Matrix, runs_of_other: Vector) -> Noise | None:
-    """Estimate the noise of a baseline's mean. Return None if fewer than 20 queries have two runs of the baseline.
+    """Estimate the noise of a baseline's mean. Return None if fewer than `LEAST_QUERIES` queries have two runs of the baseline.
+
+    `baseline` has a row per run and a column per query. `runs_of_other` has a number per query: the runs of the other system.
 
     sd = sqrt(sum s_q^2 (1 / r_q + 1 / n_q)) / Q over the Q queries. In query q, the baseline has n_q runs with the unbiased
     variance s_q^2, and the other system has r_q runs (`runs_of_other`).
     If n_q is 1, s_q^2 is the mean variance of the queries with several runs.
     `p_independent` tests whether the means of runs differ more than independent queries explain.
     """
-    known = np.isfinite(baseline)
-    used = known.any(axis=0) & (runs_of_other > 0)
-    values, known, others = baseline[:, used], known[:, used], runs_of_other[used]
-    sizes, queries = known.sum(axis=0), int(used.sum())
-    several = sizes >= 2
-    if several.sum() < LEAST_QUERIES:
+    has_value = np.isfinite(baseline).any(axis=0)
+    is_shared = has_value & (runs_of_other > 0)  # whether both systems have a run of the query
+    values = baseline[:, is_shared]
+    other_runs = runs_of_other[is_shared]
+    queries = len(other_runs)
+
+    is_known = np.isfinite(values)
+    runs = is_known.sum(axis=0)  # of each query
+    has_several = runs >= 2
+    if has_several.sum() < LEAST_QUERIES:
         return None
-    squares = np.where(known, (values - average_replicates(values)) ** 2, 0.0).sum(axis=0)
-    variances = np.where(several, squares / np.maximum(sizes - 1, 1), np.nan)
-    variances = np.where(several, variances, variances[several].mean())
-    sd = math.sqrt(float((variances * (1 / others + 1 / sizes)).sum())) / queries
-    of_run = math.sqrt(float(variances.sum())) / queries
-    whole = values[known.all(axis=1)]
-    means = whole.mean(axis=1)
-    p_independent = _test_independence(means, of_run) if len(whole) >= 2 else math.nan
-    return Noise(sd, _ONE_SIDE * sd, _TWO_SIDES * math.sqrt(2) * of_run, p_independent)
+
+    deviations = np.where(is_known, values - average_replicates(values), 0.0)
+    squares = (deviations**2).sum(axis=0)
+    variances_of_several = squares[has_several] / (runs[has_several] - 1)
+    variances = np.full(queries, variances_of_several.mean())
+    variances[has_several] = variances_of_several
+
+    sd = math.sqrt(float((variances * (1 / other_runs + 1 / runs)).sum())) / queries
+    sd_of_run = math.sqrt(float(variances.sum())) / queries  # of the mean of a single run
+    p_independent = math.nan
+    complete_runs = values[is_known.all(axis=1)]
+    if len(complete_runs) >= 2:
+        p_independent = _test_independence(complete_runs.mean(axis=1), sd_of_run)
+    return Noise(
+        sd=sd,
+        floor=_ONE_SIDE * sd,
+        two_single_runs=_TWO_SIDES * math.sqrt(2) * sd_of_run,
+        p_independent=p_independent,
+    )
 
 
-def _test_independence(means: Vector, of_run: float) -> float:
+def _test_independence(means: Vector, sd_of_run: float) -> float:
     """Return the chance that independent queries give means of runs that differ so much.
 
-    (n - 1) s^2 / `of_run`^2 has the chi-square distribution with n - 1 degrees of freedom. s^2 is the variance of the n means,
-    and `of_run` the standard deviation of a mean according to the variances within queries.
+    (n - 1) s^2 / `sd_of_run`^2 has the chi-square distribution with n - 1 degrees of freedom. s^2 is the variance of the n means,
+    and `sd_of_run` the standard deviation of a mean according to the variances within queries.
     """
     from scipy.special import chdtrc
 
@@ -188,7 +204,7 @@ def _test_independence(means: Vector, of_run: float) -> float:
     if spread <= RESIDUE * float(np.abs(means).max()):
         return 1.0
     freedom = len(means) - 1
-    return float(chdtrc(freedom, freedom * (spread / of_run) ** 2)) if of_run else 0.0
+    return float(chdtrc(freedom, freedom * (spread / sd_of_run) ** 2)) if sd_of_run else 0.0
 
 
 class RunNoise(NamedTuple):

@@ -334,10 +334,17 @@ def tabulate_queries(parts: Parts, base: Searched, new: Searched, causes: pl.Dat
 
 
 def _find_values(parts: Parts, searched: Searched, side: str) -> pl.DataFrame:
-    """Return the value of the measure in each query of a system and, for a rate, its numerator and denominator."""
+    """Return the value of the measure in each query of a system and, for a rate, its numerator and denominator.
+
+    `side` (base or new) names the columns.
+    """
     measure = parts.measure
-    results = NumResults() if measure.cutoff is None else NumResults(cutoff=measure.cutoff)
-    iterations = pl.col("N") if measure.cutoff is None else pl.lit(measure.cutoff)
+    if measure.cutoff is None:
+        results = NumResults()
+        iterations = pl.col("N")
+    else:
+        results = NumResults(cutoff=measure.cutoff)
+        iterations = pl.lit(measure.cutoff)  # RG@k divides by k even if a query has fewer iterations
     numerator = denominator = pl.lit(None, pl.Float64)
     if parts.denominator is not None:
         numerator = pl.col(str(parts.numerator))
@@ -351,9 +358,10 @@ def _find_values(parts: Parts, searched: Searched, side: str) -> pl.DataFrame:
         f"numerator_{side}": numerator,
         f"denominator_{side}": denominator.cast(pl.Float64),
     }
-    measures = list(dict.fromkeys([measure, parts.numerator, results]))
-    pools = next(iter(searched.counts.values())).pools
-    return final_values(measures, searched.counts).join(pools, on="query_id").select("query_id", **columns)
+    measures = list(dict.fromkeys([measure, parts.numerator, results]))  # a sum is its own numerator
+    values = final_values(measures, searched.counts)
+    pools = next(iter(searched.counts.values())).pools  # with N, which is the same for each threshold
+    return values.join(pools, on="query_id").select("query_id", **columns)
 
 
 def _find_first_differing(parts: Parts, base: Searched, new: Searched) -> pl.DataFrame:

@@ -73,7 +73,7 @@ class _Summary(NamedTuple):
     """Sentences on the pairs of systems, in the same order."""
 
     verdicts: list[str]  # empty for one system
-    causes: list[str]  # the main cause of a difference, and the query to look at first
+    causes: list[str]  # the main cause of a difference, and the query to look at first; for one system, all sentences
 
     @property
     def both(self) -> list[str]:
@@ -85,18 +85,19 @@ def _summarise(evidence: Evidence) -> _Summary:
     comparison = evidence.comparison
     if comparison is None:
         (system,) = evidence.systems
-        scores, measure = evidence.scores[system], str(evidence.explained.measure)
-        said = [*page_sentences.describe_system(system, scores, evidence.measures, measure, evidence.iterations)]
+        scores = evidence.scores[system]
+        measure = str(evidence.explained.measure)
+        sentences = [*page_sentences.describe_system(system, scores, evidence.measures, measure, evidence.iterations)]
         if evidence.funnel is not None:
-            said += page_sentences.describe_funnel(system, evidence.funnel)
-        return _Summary([], said)
+            sentences += page_sentences.describe_funnel(system, evidence.funnel)
+        return _Summary(verdicts=[], causes=sentences)
 
     causes = []
     for explanation in evidence.explanations.values():
-        first = next(build_screen(explanation))
-        if isinstance(first, Line):
-            causes.append(evidence.tell_cause(first.text))
-    return _Summary([*page_sentences.describe_comparison(comparison)], causes)
+        line_on_difference = next(build_screen(explanation))
+        if isinstance(line_on_difference, Line):  # never a table
+            causes.append(evidence.tell_cause(line_on_difference.text))
+    return _Summary(verdicts=[*page_sentences.describe_comparison(comparison)], causes=causes)
 
 
 def _collect_texts(evidence: Evidence, summary: _Summary) -> dict[str, Any]:

@@ -221,14 +221,15 @@ class Request:
 
     @property
     def body(self) -> dict[str, Any]:
+        """The JSON object that the endpoint gets. The fields in `extra_body` win."""
         parameters = self.parameters
         body: dict[str, Any] = {"model": parameters.model, "messages": self.messages}
-        body[parameters.output_limit] = parameters.max_output_tokens
+        body[parameters.output_limit] = parameters.max_output_tokens  # under one of the names `OUTPUT_LIMITS`
         if parameters.temperature is not None:
             body["temperature"] = parameters.temperature
         if parameters.reasoning_effort is not None:
             body["reasoning_effort"] = parameters.reasoning_effort
-        if parameters.schema:
+        if parameters.schema:  # whether to send one
             body["response_format"] = self.prompt.schema
         return body | dict(parameters.extra_body or {})
 

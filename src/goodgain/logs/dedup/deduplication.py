@@ -247,15 +247,20 @@ def _name_rows(
 ) -> tuple[pl.DataFrame, int]:
     """Return the rows with a result in the order of their runs, with the column `document`, and the number of bridges.
 
-    Only the new rows are returned, numbered from 0. Bridges are conflicts with earlier documents (see `keep_earlier_documents`).
+    `rows` has the earlier rows first, one for each of `earlier_documents`. `group_of` has the group of each record, and `pairs`
+    the verified pairs of records. Only the new rows are returned, numbered from 0. Bridges are conflicts with earlier documents
+    (see `keep_earlier_documents`).
     """
     documents = rows.select("row", "scope", *OF_RUNS, *RUN_ORDER, "record").drop_nulls("record")
-    documents = documents.sort(*OF_RUNS[1:], *RUN_ORDER, "row", nulls_last=True)
+    _query_id, *run_names = OF_RUNS  # the rows of a run stay together, whatever their query
+    documents = documents.sort(*run_names, *RUN_ORDER, "row", nulls_last=True)
     documents = documents.with_columns(document=name_documents(records, group_of, documents))
     if earlier_documents.is_empty():
         return documents, 0
-    documents, bridges = keep_earlier_documents(documents, earlier_documents, pairs)
-    return documents.with_columns(pl.col("row") - len(earlier_documents)), bridges
+
+    new_documents, bridges = keep_earlier_documents(documents, earlier_documents, pairs)
+    new_row = pl.col("row") - len(earlier_documents)
+    return new_documents.with_columns(new_row), bridges
 
 
 def _add_rules(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame) -> pl.DataFrame:

@@ -80,13 +80,19 @@ def _is_chat(record: Any) -> bool:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
+    """Return whether a message has a role of this format, and a text, a field of a call, or a part of this format."""
     if as_word(message.get("role")) not in _ROLES or message.get("type", "message") != "message":
         return False
     content = message.get("content")
-    parts = objects_in(content)
-    has_parts = any(as_word(part["type"]) in PLAIN_PARTS for part in parts if "type" in part)
-    has_parts = has_parts or any("type" not in part and not _HAYSTACK_PARTS.isdisjoint(part) for part in parts)
-    return isinstance(content, str) or not _CALL_FIELDS.isdisjoint(message) or has_parts
+    if isinstance(content, str) or not _CALL_FIELDS.isdisjoint(message):
+        return True
+    return any(map(_is_part, objects_in(content)))
+
+
+def _is_part(part: dict[str, Any]) -> bool:
+    if "type" in part:
+        return as_word(part["type"]) in PLAIN_PARTS
+    return not _HAYSTACK_PARTS.isdisjoint(part)
 
 
 def _is_of_other_format(message: dict[str, Any]) -> bool:

@@ -101,9 +101,10 @@ def _is_call(part: dict[str, Any]) -> bool:
 class _Messages(Conversation):
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
-        self._of_steps = _are_steps(record)
-        self._made = 0
-        self._cited: list[Any] = []
+        self._is_list_of_steps = _are_steps(record)
+        # In the assistant's message that is being read:
+        self._calls_made = 0
+        self._cited: list[Any] = []  # the pages that it cites
 
     def _end(self, at: str) -> None:
         record = object_or_empty(self.record)
@@ -111,7 +112,7 @@ class _Messages(Conversation):
         self.query_id = find_query_id(record.get("metadata"), at)
 
     def read(self, message: dict[str, Any], at: str) -> None:
-        if self._of_steps:
+        if self._is_list_of_steps:
             self._read_step(message, at)
             return
 
@@ -131,33 +132,45 @@ class _Messages(Conversation):
             self.user(message_text(parts if parts is not None else content))
         if role == "assistant":
             self.step()
-            self._made = 0
+            self._calls_made = 0
             self._cited = []
 
-        placed = list(walk_objects(parts, f"{at}/parts"))
-        self._read_parts(placed)
-        seen = {as_word(follow_path(part, "/toolInvocation/toolCallId")) for part, _ in placed}
-        step = None
-        invocations = walk_objects(message.get("toolInvocations"), f"{at}/toolInvocations")
-
-        for index, (invocation, call_at) in enumerate(invocations):  # version 4 may repeat calls that are parts
-            if expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId") not in seen:
-                if index and invocation.get("step") != step:
-                    self.step()
-                step = invocation.get("step")
-                self._read_ui_call(invocation, call_at)
-
+        # The calls are in parts, in `toolInvocations` or in the content.
+        parts_and_places = list(walk_objects(parts, f"{at}/parts"))
+        self._read_parts(parts_and_places)
+        self._read_invocations(message, at, [part for part, _ in parts_and_places])
         self._read_parts(walk_parts(content, f"{at}/content"))
+
         if role == "assistant":
-            self.say(content if isinstance(content, str) else content or parts or [], is_call=_is_call)
+            answer = content
+            if not isinstance(content, str):
+                answer = content or parts or []
+            self.say(answer, is_call=_is_call)
             self._add_citations(at)
+
+    def _read_invocations(self, message: dict[str, Any], at: str, parts: list[dict[str, Any]]) -> None:
+        """Read the calls in `toolInvocations` (version 4), except those that the parts of the message repeat.
+
+        A call with another `step` than the call before begins a step. The first call belongs to the step of the message.
+        """
+        ids_in_parts = {as_word(follow_path(part, "/toolInvocation/toolCallId")) for part in parts}
+        invocations = walk_objects(message.get("toolInvocations"), f"{at}/toolInvocations")
+        step = None
+        for index, (invocation, call_at) in enumerate(invocations):
+            call_id = expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId")
+            if call_id in ids_in_parts:
+                continue
+            if index > 0 and invocation.get("step") != step:
+                self.step()
+            step = invocation.get("step")
+            self._read_ui_call(invocation, call_at)
 
     def _read_step(self, step: dict[str, Any], at: str) -> None:
         # The calls are parts of the content or, in version 4, in `toolCalls` and `toolResults`.
         self.report_unread("a step", step, at, _STEP_READ)
         self.spend(step.get("usage"))
         self.step()
-        self._made = 0
+        self._calls_made = 0
         self._cited = []
         if isinstance(step.get("content"), list):
             self._read_parts(walk_objects(step["content"], f"{at}/content"))
@@ -200,7 +213,7 @@ class _Messages(Conversation):
         if part.get("providerExecuted") is True:
             call.remedy = advise_citations()
             call.is_search = self.source.is_search(call.tool)
-        self._made += 1
+        self._calls_made += 1
         return self.call(call)
 
     def _read_ui_call(self, part: dict[str, Any], at: str) -> None:
@@ -251,7 +264,7 @@ class _Messages(Conversation):
     def _add_citations(self, at: str) -> None:
         """Add the pages that a message cites. If the message has no call, the provider searched: add that search."""
         self.say([], self._cited)
-        if self._cited and not self._made:
+        if self._cited and not self._calls_made:
             self.call(ToolCall("web_search", at, is_search=True, remedy=advise_citations()))
         if self._cited and self.source.citations:
             self.cite([{key: source.get(key) for key in ("url", "title")} for source in self._cited])

@@ -116,15 +116,22 @@ def _name_called_tools(trace: Trace, options: ReadOptions) -> list[ToolCall]:
 
 
 def _choose_turns(trace: Trace, options: ReadOptions) -> list[Turn]:
-    if options.turns == "joined":
-        trace.turns = [_join_turns(trace.turns)]
-    if options.turns == "searching":
-        for turn in reversed(trace.turns):
-            if any(_is_search(call, options) for call in turn.calls):
-                return [turn]
-    if options.turns in ("last", "searching"):
+    """Return the turns that become queries. With turns="joined", the trace then has a single turn too."""
+    if options.turns == "last":
         return [trace.turns[-1]]
+    if options.turns == "searching":
+        return [_find_searching_turn(trace.turns, options)]
+    if options.turns == "joined":
+        trace.turns = [_join_turns(trace.turns)]  # so no turn of the trace is left over as unused
     return trace.turns
+
+
+def _find_searching_turn(turns: list[Turn], options: ReadOptions) -> Turn:
+    """Return the last turn with a search, or the last turn if none has one."""
+    for turn in reversed(turns):
+        if any(_is_search(call, options) for call in turn.calls):
+            return turn
+    return turns[-1]
 
 
 def _join_turns(turns: list[Turn]) -> Turn:

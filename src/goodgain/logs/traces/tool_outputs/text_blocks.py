@@ -46,7 +46,8 @@ _JINA_LABELS = {
 }
 #: Name of a note of DuckDuckGo on a news article -> field of a result.
 _NEWS_NOTES = {"date": "published", "source": "source"}
-_LINKS = "Links: ["
+_LINKS_LABEL = "Links: "
+_LINKS = f"{_LINKS_LABEL}["
 #: `[1] title (uri)`, below the line `Sources:`.
 _SOURCE_NUMBER = re.compile(r"\[\d{1,4}\] ")
 #: The line below the title and address of a hit of Codex's web tool: its mark, notes, and text.
@@ -210,15 +211,18 @@ def read_jina(text: str) -> Sequence[Result] | None:
 
 def read_claude_code(text: str) -> Sequence[Result] | None:
     """Read the JSON arrays after `Links:` in Claude Code's output. Links in the prose below them are not results."""
-    if not text.startswith((CLAUDE_CODE, _LINKS)):
+    if not text.startswith((CLAUDE_CODE, _LINKS)):  # the first line, with the query, may be missing
         return None
-    arrays = [parse_if_json(line[len(_LINKS) - 1 :]) for line in text.splitlines() if line.startswith(_LINKS)]
+
+    lines = [line for line in text.splitlines() if line.startswith(_LINKS)]
+    arrays = [parse_if_json(line.removeprefix(_LINKS_LABEL)) for line in lines]
     if not all(isinstance(links, list) for links in arrays):
         return None
-    members = list(chain.from_iterable(arrays))
-    if all(isinstance(member, dict) for member in members):
-        return read_objects(members, "text")
-    return None
+
+    links_of_all = list(chain.from_iterable(arrays))
+    if not all(isinstance(link, dict) for link in links_of_all):
+        return None
+    return read_objects(links_of_all, at="text")
 
 
 def _split_source(text: str) -> Entry | None:
