@@ -87,7 +87,7 @@ def ledger(
     """
     if is_replicates(run):
         raise InputError("gg.ledger takes one run. Give one, or use gg.Experiment(...).ledger() for several runs.")
-    return Scoring(qrels, {"": run}, **options).ledger(measures).drop("system")
+    return Scoring(qrels, {"": run}, **options).count_ledgers(measures).drop("system")
 
 
 @takes_options

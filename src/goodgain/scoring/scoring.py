@@ -170,6 +170,9 @@ class Scoring:
     @checks_kinds
     def ledger(self, measures: Measures | None = None) -> pl.DataFrame:
         """Return the rows of `gg.ledger` for every run, with the name of the run in the added column `system`."""
+        return self.count_ledgers(measures)
+
+    def count_ledgers(self, measures: Measures | None) -> pl.DataFrame:
         rel = self._options["rel"]
         with self.tell():
             self.refuse_without_labels("the ledger")
