@@ -1,8 +1,8 @@
 """Checks the arguments of public functions by their declared types, so that a wrong kind is one sentence."""
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import wraps
 from numbers import Real
 from os import PathLike
@@ -48,25 +48,34 @@ def checks_kinds(function: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
+        with refuse_wrong_kinds(function, signature, args, kwargs):
             return function(*args, **kwargs)
-        except GoodgainError:
-            raise
-        except Exception as error:
-            refuse_wrong_kinds(error, function, signature, args, kwargs)
-            raise
 
     return call
 
 
+@contextmanager
 def refuse_wrong_kinds(
+    function: Callable[..., Any], signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Iterator[None]:
+    """Around a call: turn an error of Python or Polars into an `InputError` if an argument is not of its declared type."""
+    try:
+        yield
+    except GoodgainError:
+        raise
+    except Exception as error:
+        _raise_for_wrong_kind(error, function, signature, args, kwargs)
+        raise
+
+
+def _raise_for_wrong_kind(
     error: Exception,
     function: Callable[..., Any],
     signature: inspect.Signature,
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> None:
-    """Raise an `InputError` from the error of a call if an argument is not of its declared type."""
+    """Raise an `InputError` for the first argument that is not of its declared type."""
     with suppress(TypeError):  # arguments are missing: the error says so
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             parameter = signature.parameters[name]

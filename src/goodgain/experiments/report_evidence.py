@@ -156,7 +156,7 @@ def _explain_all(
 
 
 def _follow_uses(qrels: Qrels, uses: Any, plan: Plan, systems: Sequence[str]) -> Funnel | None:
-    """Return the funnel of the systems; None if there are no uses."""
+    """Return the funnel of the systems; None without uses."""
     if uses is None:
         return None
     return funnel(qrels, uses, plan.good, urls=find_urls(qrels)).in_order(systems)

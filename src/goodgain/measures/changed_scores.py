@@ -36,7 +36,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         _classic=averaged,
         queries=queries,
         rel=runs[0].rel,
-        ids_mapped=_add_ids_mapped(runs),
+        ids_mapped=_add_mapped_ids(runs),
         replicates=tuple(runs),
         lacks_iterations=any(run.lacks_iterations for run in runs),
         one_time=max(run.one_time for run in runs),
@@ -96,7 +96,7 @@ def _sign_system(
     return signature
 
 
-def _add_ids_mapped(runs: Sequence[Scores]) -> tuple[int, int] | None:
+def _add_mapped_ids(runs: Sequence[Scores]) -> tuple[int, int] | None:
     mapped = [run.ids_mapped for run in runs if run.ids_mapped is not None]
     if not mapped:
         return None

@@ -7,7 +7,6 @@ from functools import wraps
 from typing import Any, ParamSpec, TypedDict, TypeVar, get_args, get_type_hints
 
 from goodgain.argument_kinds import refuse_wrong_kinds
-from goodgain.errors import GoodgainError
 from goodgain.formats.any_source import Columns
 from goodgain.options import OPTIONS
 
@@ -103,13 +102,8 @@ def takes_options(function: Callable[P, T]) -> Callable[P, T]:
             signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{function.__qualname__}(): {error}") from None
-        try:
+        with refuse_wrong_kinds(function, signature, args, kwargs):
             return function(*args, **kwargs)
-        except GoodgainError:
-            raise
-        except Exception as error:
-            refuse_wrong_kinds(error, function, signature, args, kwargs)
-            raise
 
     call.__doc__ = name_options(function.__doc__ or "", types)
     call.__signature__ = signature  # type: ignore[attr-defined]  # editors and help() read it

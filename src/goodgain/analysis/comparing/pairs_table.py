@@ -43,7 +43,7 @@ NOT_COMPARABLE_PAGES = f"{NOT_COMPARABLE}: pages of one ranking"
 
 def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
     queries = [of_system.queries for of_system in scores.values()]
-    iterations, results = (_average_known(full[str(measure)]) for measure in (NumIter, NumResults))
+    iterations, results = (_average_known_values(full[str(measure)]) for measure in (NumIter, NumResults))
     coverage: list[float | None] = []
     for of_system, results_per_query in zip(scores.values(), results, strict=True):
         unjudged = of_system.signature.get("unjudged")  # None without labels
@@ -63,7 +63,7 @@ def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -
     return pl.DataFrame(columns, schema_overrides={"queries": pl.Int64, "coverage": pl.Float64})
 
 
-def _average_known(values: Matrix) -> list[float]:
+def _average_known_values(values: Matrix) -> list[float]:
     """Return the mean of the values of each row; a missing value is NaN."""
     return average_rows([row[np.isfinite(row)] for row in values])
 

@@ -202,7 +202,7 @@ def _list_good_documents(qrels: Qrels, measure: GoodGainMeasure) -> pl.DataFrame
 
 
 def _find_counted(searched: Searched, measure: GoodGainMeasure, side: str) -> pl.DataFrame:
-    """Return what a system found: for each document the iteration, the label, whether it counts, and what it adds."""
+    """Return the documents of a system: the iteration and the label of each, whether it counts, and the gain that it adds."""
     is_in_time = pl.col("iteration") <= Parts(measure, measure).last
     counted = ((pl.col("relevance") >= measure.rel) & is_in_time).fill_null(False)
     added = _WORTH[str(measure.NAME)][0]

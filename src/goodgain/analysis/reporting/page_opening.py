@@ -145,7 +145,7 @@ def name_systems(systems: Sequence[str]) -> str:
 
 
 def describe_headline(opening: Opening) -> Iterator[str]:
-    """Yield the headline: how much good material the systems found, whether a difference may be chance, and what else differs."""
+    """Yield the sentences of the headline: the values of its measure, whether the difference may be chance, other differences."""
     first = opening.first
     if opening.pairs is None:
         scores = opening.scores[opening.base]

@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     @classmethod
     def of(cls, measures: Measures, rel: float | None) -> "Plan":
         named = parse_measures(measures, rel=rel)
-        explained = _choose_explained(named, rel)
+        explained = _choose_explained_measure(named, rel)
         cutoffs = []
         for measure in named:
             if isinstance(measure, IterationMeasure) and measure.cutoff is not None:
@@ -74,7 +74,7 @@ def list_curves(measures: Iterable[Any]) -> list[Any]:
     return parse_measures(measures_along, complete=False)[:_MOST_CURVES]
 
 
-def _choose_explained(measures: Sequence[Any], rel: float | None) -> Parts:
+def _choose_explained_measure(measures: Sequence[Any], rel: float | None) -> Parts:
     for measure in measures:
         with suppress(MeasureError):
             parts = divide_measure(measure)

@@ -40,7 +40,7 @@ def curve(
     alpha: float = ALPHA,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a measure over iterations: a line per system, with the bootstrap interval of the mean as a band.
+    """Draw a measure over iterations: a line per system, with the interval of the mean as a band.
 
     A system of several runs has a second, fainter band from the lowest to the highest mean of its runs.
     A line is faint where fewer than half of the queries still search. There, the mean comes mostly from queries that
@@ -113,7 +113,7 @@ def _draw_systems(
     """Draw lines and bands. Return the legend entries of lines (those without a name beside them) and of bands."""
     rows_of = {part.item(0, "system"): part for part in rows.partition_by("system", maintain_order=True)}
     measure, queries = points.select("measure", "queries").row(0)
-    highlighted = _choose_highlighted(rows_of, measure)
+    highlighted = _choose_highlighted_systems(rows_of, measure)
     if highlight is not None:
         highlighted = [system for system in highlight if system in rows_of]
     bands_of_data = (  # the faint band goes behind
@@ -150,7 +150,7 @@ def _draw_systems(
     return [*entries, *_explain_grey(len(grey))], bands_in_legend
 
 
-def _choose_highlighted(rows_of: Mapping[str, pl.DataFrame], measure: str) -> list[str]:
+def _choose_highlighted_systems(rows_of: Mapping[str, pl.DataFrame], measure: str) -> list[str]:
     """Choose the systems with colours: all, or of more than eight the first and those with the best last values."""
     systems = [*rows_of]
     if len(systems) <= _MOST_COLOURED:
@@ -208,7 +208,7 @@ def against_spend(
     alpha: float = ALPHA,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a measure over the amount spent: a line per system, with the bootstrap interval of the mean as a band.
+    """Draw a measure over the amount spent: a line per system, with the interval of the mean as a band.
 
     A system of several runs has a second, fainter band from the lowest to the highest mean of its runs.
     A mark shows the smallest amount at which the mean reaches 95 % of its last value. A higher spend adds little.

@@ -81,7 +81,7 @@ class CallPairer:
                 event.call.output = _read_unsure_output(event, event)
                 event.is_apart = event.is_apart and (not event.call.answered or len(event.forms) > 1)
 
-        return self._drop_planned(certain)
+        return self._drop_planned_calls(certain)
 
     def _open_call(self, event: Found, call: ToolCall) -> None:
         event.forms.append(_find_form(event))
@@ -206,7 +206,7 @@ class CallPairer:
         for group in _list_groups(event, event.call):
             self._open.get(group, OrderedDict()).pop(id(event), None)
 
-    def _drop_planned(self, events: list[Found]) -> list[Found]:
+    def _drop_planned_calls(self, events: list[Found]) -> list[Found]:
         """Drop the calls of a plan that have no answer, if other calls of the query have answers.
 
         Count those that were not executed with the same arguments.

@@ -64,7 +64,7 @@ class _StepReader:
 
     def read(self, span: Span) -> None:
         above = tuple(iterate_ancestors(span, self._root.by_id))
-        self._report_unknown(span, above)
+        self._report_unknown_span(span, above)
         if span.kind == "LLM":
             self._begin_step(span)
 
@@ -85,7 +85,7 @@ class _StepReader:
             begin, end = self._tool_times.get(index, (span.start, span.end))
             self._tool_times[index] = min(begin, span.start), max(end, span.end)
 
-    def _report_unknown(self, span: Span, above: tuple[Span, ...]) -> None:
+    def _report_unknown_span(self, span: Span, above: tuple[Span, ...]) -> None:
         asks_database = span.get("db.system") is not None
         is_of_tool = asks_database and any(ancestor.kind in ("TOOL", "RETRIEVER") for ancestor in above)
         if span.unknown and not is_of_tool:

@@ -87,19 +87,19 @@ def read(source: Source) -> Iterator[Trace]:
     return source.traces(partial(_read_trace, source), is_one=lambda value: False)
 
 
-def _report_unknown(source: Source, value: dict[str, Any], kind: type[Struct], at: str) -> None:
+def _report_unknown_item(source: Source, value: dict[str, Any], kind: type[Struct], at: str) -> None:
     names = kind.__struct_encode_fields__
     for name, held in value.items():
         if name not in names:
             source.not_understood(f"field {name!r}", f"{at}/{name}", ", ".join(sorted(names)))
         elif name in _PARTS:
             for part, part_at in walk_objects(held, f"{at}/{name}"):
-                _report_unknown(source, part, _PARTS[name], part_at)
+                _report_unknown_item(source, part, _PARTS[name], part_at)
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
     record = convert_record(value, _Trace, at)
-    _report_unknown(source, value, _Trace, at)
+    _report_unknown_item(source, value, _Trace, at)
     if record.version != _VERSION:
         raise unexpected_value(f"{at}/{_VERSION_FIELD}", f"{_VERSION}, the version of the format", record.version)
     if (record.turns is UNSET) == (record.steps is UNSET):
