@@ -194,7 +194,7 @@ def test_the_doors_agree(tmp_path: Path) -> None:
 
 
 def test_every_session_measure_is_exported_and_documented() -> None:
-    names_of_pages = ("measures.md", "session_measures.md", "reading_effort.md", "spend.md")
+    names_of_pages = ("measures.md", "session_measures.md", "reading_effort.md", "spend.md", "costs_tested.md")
     pages = "".join((ROOT / "docs" / name).read_text(encoding="utf-8") for name in names_of_pages)
     for name in SESSION_MEASURES:
         assert name in gg.__all__ and f"`{name}" in pages
