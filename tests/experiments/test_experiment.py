@@ -325,6 +325,19 @@ def test_a_notice_comes_once_and_stands_in_each_result_that_it_concerns() -> Non
         assert any("no iterations" in note for note in scores.notes)
 
 
+def test_a_notice_comes_once_though_reports_have_tables_of_their_own(tmp_path: Path) -> None:
+    folder = Path(QRELS).parents[1] / "lost_documents"
+    x = gg.Experiment(folder / "qrels.txt", {name: folder / f"{name}.run" for name in ("old", "new")})
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        for name in ("first.html", "second.md"):
+            x.report(tmp_path / name, "CG@3 SRR@3", results=folder / "results.jsonl")
+        x.compare("CG@3 SRR@3")
+
+    texts = [str(one.message) for one in given]
+    assert any("stopped in" in text for text in texts) and len(texts) == len(set(texts))
+
+
 def test_scores_of_several_systems_are_one_table_and_say_how_to_read_them() -> None:
     scores: Any = gg.Experiment(
         QRELS, {"quick": [SYSTEMS["quick"], SYSTEMS["late"]], "late": SYSTEMS["late"]}

@@ -68,16 +68,16 @@ def gather_evidence(
 ) -> Evidence | EvidenceWithoutLabels:
     """Return the data of a report. `tables` maps argument names of `gg.report` to the given tables."""
     tables_of_measures: Any = {name: tables[name] for name in _TABLES_OF_MEASURES if tables[name] is not None}
-    if tables_of_measures:
-        x = x.with_(**tables_of_measures)
+    with_tables = x.with_(**tables_of_measures) if tables_of_measures else x
 
+    # `x` tells the notices, so that an experiment that was asked for several reports tells each notice once.
     if x.has_labels:
         with x.tell() as notices:
-            evidence = gather_with_labels(x, measures, tables, details=details, command=command)
+            evidence = gather_with_labels(with_tables, measures, tables, details=details, command=command)
         return _add_doubts(evidence, notices)
 
     with x.tell() as notices:
-        evidence_without_labels = gather_without_labels(x, measures, tables, command=command)
+        evidence_without_labels = gather_without_labels(with_tables, measures, tables, command=command)
     return _add_doubts_without_labels(evidence_without_labels, notices)
 
 
