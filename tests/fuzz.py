@@ -39,6 +39,7 @@ from goodgain.formats.query_tables import (
     read_uses,
     select_costs,
 )
+from goodgain.judgments.judging.judging_page import write_judging_page
 from goodgain.judgments.labelling.answers_and_journal import read_completion
 from goodgain.measures.names import parse_measures
 from tests.formats.test_damaged_files import ENDINGS as TABLE_ENDINGS
@@ -46,6 +47,7 @@ from tests.formats.test_damaged_files import LABELLING, TABLES, damage, encode, 
 from tests.logs.traces.logs import WRITERS
 from tests.logs.traces.mutations import mutated
 from tests.logs.traces.test_damage import _logs
+from tests.support.command import run_command_here
 from tests.support.readers import PATH_READERS
 from tests.support.tables import ROOT
 
@@ -79,7 +81,7 @@ def make_targets(folder: Path) -> dict[str, Target]:
         "outcomes": (queries.with_columns(system=pl.lit("s"), correct=pl.lit(0.5)), _read_outcomes),
         "costs": (queries.with_columns(iteration=pl.lit(1), input_tokens=pl.lit(9), seconds=pl.lit(0.5)), _read_costs),
         "queries to use": (queries, read_query_ids),
-        "documents": (pl.DataFrame({"doc_id": ["a", "b"], "document": ["x", "x"]}), read_document_map),
+        "documents": (pl.DataFrame({"chunk_id": ["a", "b"], "doc_id": ["x", "x"]}), read_document_map),
         "uses": (pl.read_ndjson(ROOT / "qrels_examples/opened_and_cited/uses.jsonl"), read_uses),
     }
 
@@ -93,6 +95,11 @@ def make_targets(folder: Path) -> dict[str, Target]:
     targets["baseline file"] = Target([("a.jsonl", _write_baseline(folder))], _compare_with)
     targets["answer"] = Target([("a.json", text) for text in _ANSWERS], _read_answer)
     targets["measures"] = Target([("a.txt", name) for name in _NAMES], _parse_names)
+    targets["unread queries"] = Target([("a.run.unread", b"q1\nq2\nq3\n")], _compare_beside_unread)
+    targets["own measures"] = Target([("own.py", _OWN_MEASURE)], _evaluate_own_measure)
+    targets["judges' page"] = Target([("a.jsonl", _RESULTS)], _write_judging_page)
+    targets["notebook"] = Target(targets["run.csv"].files, _show_in_notebook)
+    targets["lists beside a conversation"] = Target([("a.json", text) for text in _LISTS_BESIDE], _read_log)
     return targets
 
 
@@ -113,6 +120,43 @@ _NAMES = [
     b"ERR(max_rel=4)@20",
     b"NuggetRecall(vital=True)@2",
     b"SessionRBP(p=0.8,b=0.5)",
+]
+_OWN_MEASURE = b"""import goodgain as gg
+
+
+def first_good(rows):
+    "The first iteration with a good result."
+    good = rows.filter(rows["NumGood"] > 0)
+    return good["iteration"][0] if good.height else None
+
+
+gg.define("FuzzedFirstGood", first_good, better="down", bounds=None)
+"""
+#: Titles and texts that attack the page they are shown on.
+_RESULTS = "".join(
+    json.dumps(
+        {
+            "query_id": f"q{k // 9}",
+            "iteration": k % 9 // 3 + 1,
+            "search": 1,
+            "rank": k % 3 + 1,
+            "doc_id": f"d{k}",
+            "query_text": "who <b>built</b> it",
+            "url": f"https://a.example/{k}",
+            "title": f"</script><script>alert({k})</script>",
+            "snippet": "<img src=x onerror=alert(1)> text \u2028 & more",
+        }
+    )
+    + "\n"
+    for k in range(18)
+).encode()
+_SOURCES = [{"id": f"d{k}", "url": f"https://a.example/{k}", "title": f"page {k}", "text": "words"} for k in range(4)]
+_MESSAGES = [{"role": "user", "content": "Who built it?"}, {"role": "assistant", "content": "Ada did."}]
+_LISTS_BESIDE = [
+    json.dumps({"id": "q1", "question": "Who built it?", "messages": _MESSAGES, key: _SOURCES}).encode()
+    for key in ("sources", "documents", "search_results", "context")
+] + [
+    json.dumps({"id": "q1", "messages": _MESSAGES, "metadata": {"retrieved": _SOURCES}}).encode(),
 ]
 _QRELS = {f"q{k}": {f"d{9 * k}": 3, f"d{9 * k + 1}": 1} for k in range(10)}
 
@@ -153,7 +197,42 @@ def _write_baseline(folder: Path) -> bytes:
 
 
 def _compare_with(path: Path) -> object:
-    return gg.compare(_QRELS, make_frame("run"), "CG@2 nDCG@10", baseline_file=path).pairs
+    return gg.compare(_QRELS, {"now": make_frame("run")}, "CG@2 nDCG@10", baseline_file=path).pairs
+
+
+def _compare_beside_unread(path: Path) -> object:
+    run = path.with_name("a.run")
+    run.write_text("".join(f"q{k} {k % 2 + 1} d{9 * k} 1 1.0 t\n" for k in range(10)))
+    return gg.compare(_QRELS, {"a": run, "b": make_frame("run")}, "CG@2").pairs
+
+
+def _evaluate_own_measure(path: Path) -> None:
+    run, qrels = path.with_name("a.csv"), path.with_name("qrels.csv")
+    make_frame("run").write_csv(run)
+    make_frame("qrels").write_csv(qrels)
+    printed = run_command_here("evaluate", qrels, run, "FuzzedFirstGood@3", "--define", path)
+    if "bug in goodgain" in printed.stderr or "Traceback" in printed.stderr:
+        raise RuntimeError(f"status {printed.returncode}: {printed.stderr}")
+
+
+def _write_judging_page(path: Path) -> object:
+    results = gg.read_results(path)
+    pooled = gg.pool({"a": make_frame("run")}, results=results)
+    page = path.with_name("sheet.html")
+    write_judging_page(pooled, page)
+    text = page.read_text(encoding="utf-8")
+    if text.count("<script") != text.count("</script>") or "<img" in text:
+        raise RuntimeError("a text of a result is markup of the page")
+    return results
+
+
+def _show_in_notebook(path: Path) -> gg.Scores:
+    comparison = gg.compare(_QRELS, {"<script>a": path, "b": make_frame("run")}, "CG@2")
+    if "<script" in comparison._repr_html_():
+        raise RuntimeError("a name is markup of the notebook")
+    scores = _evaluate(path)
+    scores._repr_html_()
+    return scores
 
 
 # One input

@@ -29,6 +29,14 @@ def test_random_input_is_read_or_is_an_error_of_ours(tmp_path: Path) -> None:
         assert find_fault(targets[name].read, tmp_path / file_name) == "", (number, name)
 
 
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+def test_each_file_of_the_corpus_is_read_before_it_is_damaged(tmp_path: Path) -> None:
+    for target in make_targets(tmp_path).values():
+        for file_name, content in target.files:
+            (tmp_path / file_name).write_bytes(content)
+            target.read(tmp_path / file_name)
+
+
 def _fail(path: Path) -> None:
     raise gg.InputError(f"{path}: is wrong")
 
