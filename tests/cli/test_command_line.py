@@ -199,3 +199,17 @@ def test_what_is_heavy_waits_until_it_is_needed(code: str, heavy: list[str]) -> 
     code = f"import atexit, sys; atexit.register(lambda: print({{*sys.modules}} & {{*{heavy}}})); {code}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "set()"
+
+
+def test_convert_loads_no_analyses(tmp_path: Path) -> None:
+    log = Path(__file__).parents[1] / "logs" / "traces" / "fixtures" / "langchain" / "state.json"
+    run = tmp_path / "agent.run"
+    code = (
+        "import atexit, sys; atexit.register(lambda: print(*sys.modules)); from goodgain.cli.program import program; "
+        f"program(['convert', {str(log)!r}, '-o', {str(run)!r}], 'goodgain')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = done.stdout.splitlines()[-1].split()
+    assert run.exists()
+    assert "goodgain.logs.traces" in modules
+    assert [name for name in modules if name.startswith(("goodgain.analysis", "goodgain.experiments"))] == []

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple, TextIO
 
 import polars as pl
 
-from goodgain.analysis.comparing.rendering import format_number
 from goodgain.cli.shared_options import Options, Output, say
 from goodgain.files.escaping import escape_columns, guard_formulas
-from goodgain.files.tables import Table, write_data, write_shown
+from goodgain.files.tables import Table, format_number, write_data, write_shown
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table, print_drawn
 from goodgain.files.writing import atomic_write
 from goodgain.measures.declaration import DECLARATIONS, add_arrow

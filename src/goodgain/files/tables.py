@@ -13,6 +13,9 @@ import polars as pl
 
 from goodgain.files.escaping import break_github_links, escape_html
 
+#: What a cell shows for a number that does not exist.
+ABSENT = "–"
+
 
 class Cell(NamedTuple):
     """One cell of a table; `best` prints the cell in bold.
@@ -71,10 +74,17 @@ class Table(NamedTuple):
         return self._replace(header=[heading, *(cell.text for cell in names)], rows=rows)
 
 
+def format_number(value: float | None, places: int) -> str:
+    """Write a float with `places` decimals, or in full precision if `places` is -1. Write an integer without decimals."""
+    if value is None:
+        return ABSENT
+    return f"{value:.{places}f}" if places >= 0 and isinstance(value, float) else str(value)
+
+
 def format_cell(value: object, places: int | None) -> str:
     """Return a value as text. With `places`, floats have that many decimals and null is a dash. Otherwise, null is empty."""
     if value is None:
-        return "" if places is None else "–"
+        return "" if places is None else ABSENT
     if places is not None and isinstance(value, float):
         return f"{value:.{places}f}"
     return str(value)

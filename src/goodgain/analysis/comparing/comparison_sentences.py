@@ -9,11 +9,11 @@ import polars as pl
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
 from goodgain.analysis.comparing.comparison_question import Question
 from goodgain.analysis.comparing.judged_part import count_unjudged, describe_judged_part
-from goodgain.analysis.comparing.rendering import count_queries, format_level, format_number, name_methods
+from goodgain.analysis.comparing.rendering import count_queries, format_level, name_methods
 from goodgain.analysis.comparing.replicates import POWER
 from goodgain.analysis.comparing.shared_tables import SHARED, describe_shared, explain_shared
 from goodgain.errors import count_of
-from goodgain.files.tables import Table
+from goodgain.files.tables import Table, format_number
 from goodgain.measures.without_labels import describe_unknown
 from goodgain.options import spell
 from goodgain.statistics.statistical_tests import count_least_queries

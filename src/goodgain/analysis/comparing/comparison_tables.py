@@ -16,17 +16,15 @@ from goodgain.analysis.comparing.comparison_sentences import (
 )
 from goodgain.analysis.comparing.pairs_table import find_best, find_unranked
 from goodgain.analysis.comparing.rendering import (
-    ABSENT,
     count_queries,
     format_bounds,
     format_interval,
     format_level,
-    format_number,
     format_probability,
     format_signed,
 )
 from goodgain.analysis.comparing.shared_tables import build_shared_tables
-from goodgain.files.tables import Cell, Table
+from goodgain.files.tables import ABSENT, Cell, Table, format_number
 from goodgain.measures.declaration import ARROWS
 
 #: Column of the systems -> its heading in a table.

@@ -1,9 +1,10 @@
-"""Formats numbers: with decimals, with a sign, as an interval, or as a number of queries."""
+"""Formats numbers: with a sign, as an interval, or as a number of queries."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-ABSENT = "–"
+from goodgain.files.tables import ABSENT, format_number
+
 #: Verdict -> colour in pictures and pages: green and purple, which colour-blind readers distinguish.
 VERDICT_COLOURS = {"better": "#1B7837", "worse": "#762A83"}
 
@@ -50,13 +51,6 @@ def format_level(level: float) -> str:
     """
     missing = float(f"{100 * (1 - level):.2g}")
     return f"{100 - missing:.12g} %"
-
-
-def format_number(value: float | None, places: int) -> str:
-    """Write a float with `places` decimals, or in full precision if `places` is -1. Write an integer without decimals."""
-    if value is None:
-        return ABSENT
-    return f"{value:.{places}f}" if places >= 0 and isinstance(value, float) else str(value)
 
 
 def format_signed(value: float | None, places: int) -> str:

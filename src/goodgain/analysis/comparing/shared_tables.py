@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import polars as pl
 
 from goodgain.analysis.comparing.comparison_frames import ComparisonFrames
-from goodgain.analysis.comparing.rendering import ABSENT, count_queries, format_number
+from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.comparing.shared_results import PERSISTENCE
 from goodgain.errors import count_of
-from goodgain.files.tables import Cell, Table
+from goodgain.files.tables import ABSENT, Cell, Table, format_number
 
 #: The names of the tables, for labels in LaTeX.
 SHARED, SEARCHES = "shared", "searches"

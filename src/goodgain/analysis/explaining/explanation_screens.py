@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from goodgain.analysis.comparing.rendering import ABSENT, count_queries, show
+from goodgain.analysis.comparing.rendering import count_queries, show
 from goodgain.analysis.comparing.use_of_documents import USES_OF
 from goodgain.analysis.explaining.accounts import (
     Account,
@@ -20,7 +20,7 @@ from goodgain.analysis.explaining.causes import Parts, add_up
 from goodgain.analysis.explaining.explanation_frames import ExplanationFrames, take_query
 from goodgain.analysis.explaining.explanation_sentences import add_parts, describe_difference, describe_whole, sum_sides
 from goodgain.errors import escape_controls
-from goodgain.files.tables import Line, Table
+from goodgain.files.tables import ABSENT, Line, Table
 from goodgain.files.terminal_tables import ANY_WIDTH, draw_table
 from goodgain.measures.good_gain import NumDup
 from goodgain.measures.names import describe_lack

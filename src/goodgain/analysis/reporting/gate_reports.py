@@ -12,7 +12,7 @@ import polars as pl
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.lost_queries import describe_lost
 from goodgain.analysis.comparing.pairs_table import NO_RESULTS
-from goodgain.analysis.comparing.rendering import ABSENT, count_queries, format_interval, format_signed
+from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_signed
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.analysis.explaining.causes import divide_measure
 from goodgain.analysis.explaining.explanation import Explanation
@@ -21,7 +21,7 @@ from goodgain.analysis.reporting.plots.plot_data import prepare_per_query
 from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, MeasureError, escape_controls
 from goodgain.files.escaping import break_cutoffs, break_github_links, escape_html
-from goodgain.files.tables import Table, escape_markdown, sort_ids, write_markdown
+from goodgain.files.tables import ABSENT, Table, escape_markdown, sort_ids, write_markdown
 from goodgain.measures.names import parse_measure
 
 #: The first line of a comment: a bot finds its earlier comment by this line, and replaces it.

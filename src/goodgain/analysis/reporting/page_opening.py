@@ -8,9 +8,10 @@ import polars as pl
 
 from goodgain.analysis.comparing.lost_queries import count_unsearched, join_counts
 from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
-from goodgain.analysis.comparing.rendering import count_queries, format_number, format_signed
+from goodgain.analysis.comparing.rendering import count_queries, format_signed
 from goodgain.analysis.explaining.accounts import shorten
 from goodgain.errors import count_of
+from goodgain.files.tables import format_number
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction
 from goodgain.measures.scores import Scores

@@ -8,11 +8,12 @@ import polars as pl
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_sentences import describe_correction, describe_costs, explain_intervals
 from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
-from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_number, format_signed
+from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_signed
 from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
 from goodgain.analysis.reporting.page_opening import MORE_OR_FEWER, PLACES, SEARCHES, join_words
 from goodgain.analysis.reporting.spends import format_amount
 from goodgain.errors import count_of
+from goodgain.files.tables import format_number
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow, find_declaration
 from goodgain.measures.scores import Scores
 

@@ -15,9 +15,9 @@ from goodgain.analysis.comparing.comparison_tables import (
     build_tables,
     name_columns_briefly,
 )
-from goodgain.analysis.comparing.rendering import count_queries, format_number
+from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.reporting.page_opening import MORE_OR_FEWER, PLACES, SEARCHES
-from goodgain.files.tables import Cell, Table
+from goodgain.files.tables import Cell, Table, format_number
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure
 from goodgain.measures.scores import Scores

@@ -15,7 +15,7 @@ import polars as pl
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_sentences import build_legend
 from goodgain.analysis.comparing.lost_queries import count_unsearched
-from goodgain.analysis.comparing.rendering import count_queries, format_number
+from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.reporting.page_opening import (
     MORE_OR_FEWER,
     MOST_SHOWN,
@@ -35,7 +35,7 @@ from goodgain.analysis.reporting.page_tables import build_comparison_tables, bui
 from goodgain.counting.run_opening import stack_systems
 from goodgain.files.escaping import guard_formulas
 from goodgain.files.pages import render_page
-from goodgain.files.tables import Line, Table, write_markdown
+from goodgain.files.tables import Line, Table, format_number, write_markdown
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction
 from goodgain.measures.scores import Scores

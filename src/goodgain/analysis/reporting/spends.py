@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from goodgain.analysis.comparing.rendering import format_number
 from goodgain.counting.ledger import Counts
 from goodgain.counting.spends import OVER, Spends, choose_known, find_spends
 from goodgain.errors import InputError
-from goodgain.files.tables import Table
+from goodgain.files.tables import Table, format_number
 from goodgain.formats.query_tables import select_costs
 from goodgain.measures.parameters import is_number
 from goodgain.options import spell
