@@ -25,7 +25,6 @@ from goodgain.logs.traces.conversations.record_objects import (
     find_items,
     find_list,
     find_query_id,
-    follow_path,
     walk_objects,
 )
 from goodgain.logs.traces.conversations.tool_calls import read_call, require_id
@@ -98,12 +97,17 @@ def _is_call(part: dict[str, Any]) -> bool:
     return "toolCallId" in part or "toolInvocation" in part or part.get("type") == "step-start"
 
 
+def _read_call(part: dict[str, Any], at: str) -> ToolCall:
+    return read_call(part, at, "toolName", "toolCallId", "input" if "input" in part else "args")
+
+
 class _Messages(Conversation):
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
         self._is_list_of_steps = _are_steps(record)
         # In the assistant's message that is being read:
         self._calls_made = 0
+        self._calls_by_id: dict[str, list[ToolCall]] = {}
         self._cited: list[Any] = []  # the pages that it cites
 
     def _end(self, at: str) -> None:
@@ -131,14 +135,11 @@ class _Messages(Conversation):
         if role == "user":
             self.user(message_text(parts if parts is not None else content))
         if role == "assistant":
-            self.step()
-            self._calls_made = 0
-            self._cited = []
+            self._begin_step()
 
-        # The calls are in parts, in `toolInvocations` or in the content.
-        parts_and_places = list(walk_objects(parts, f"{at}/parts"))
-        self._read_parts(parts_and_places)
-        self._read_invocations(message, at, [part for part, _ in parts_and_places])
+        # The calls are in parts, in `toolInvocations` or in the content. A message may repeat calls: see `_add_call`.
+        self._read_parts(walk_objects(parts, f"{at}/parts"))
+        self._read_invocations(message, at)
         self._read_parts(walk_parts(content, f"{at}/content"))
 
         if role == "assistant":
@@ -148,30 +149,33 @@ class _Messages(Conversation):
             self.say(answer, is_call=_is_call)
             self._add_citations(at)
 
-    def _read_invocations(self, message: dict[str, Any], at: str, parts: list[dict[str, Any]]) -> None:
-        """Read the calls in `toolInvocations` (version 4), except those that the parts of the message repeat.
+    def _begin_step(self) -> None:
+        """Begin the step of an assistant's message, or of a member of `steps`."""
+        self.step()
+        self._calls_made = 0
+        self._calls_by_id = {}
+        self._cited = []
 
-        A call with another `step` than the call before begins a step. The first call belongs to the step of the message.
+    def _read_invocations(self, message: dict[str, Any], at: str) -> None:
+        """Read the calls in `toolInvocations` (version 4).
+
+        A call with another `step` than the call before begins a step. The first call belongs to the step of the message, and
+        a call that the parts of the message have to the step of its part.
         """
-        ids_in_parts = {as_word(follow_path(part, "/toolInvocation/toolCallId")) for part in parts}
         invocations = walk_objects(message.get("toolInvocations"), f"{at}/toolInvocations")
         step = None
         for index, (invocation, call_at) in enumerate(invocations):
-            call_id = expect_id(invocation.get("toolCallId"), f"{call_at}/toolCallId")
-            if call_id in ids_in_parts:
-                continue
-            if index > 0 and invocation.get("step") != step:
-                self.step()
-            step = invocation.get("step")
+            if self._find_earlier(_read_call(invocation, call_at)) is None:
+                if index > 0 and invocation.get("step") != step:
+                    self.step()
+                step = invocation.get("step")
             self._read_ui_call(invocation, call_at)
 
     def _read_step(self, step: dict[str, Any], at: str) -> None:
         # The calls are parts of the content or, in version 4, in `toolCalls` and `toolResults`.
         self.report_unread("a step", step, at, _STEP_READ)
         self.spend(step.get("usage"))
-        self.step()
-        self._calls_made = 0
-        self._cited = []
+        self._begin_step()
         if isinstance(step.get("content"), list):
             self._read_parts(walk_objects(step["content"], f"{at}/content"))
             self.say(step["content"], is_call=_is_call)
@@ -209,12 +213,29 @@ class _Messages(Conversation):
                 self.report_kind("part", part, "type", at, "a part such as text, tool-<name>, tool-call")
 
     def _add_call(self, part: dict[str, Any], at: str) -> ToolCall:
-        call = read_call(part, at, "toolName", "toolCallId", "input" if "input" in part else "args")
+        """Add a call to the conversation, or return the call that the message has already: parts repeat `toolInvocations`."""
+        call = _read_call(part, at)
+        earlier = self._find_earlier(call)
+        if earlier is not None:
+            return earlier
         if part.get("providerExecuted") is True:
             call.remedy = advise_citations()
             call.is_search = self.source.is_search(call.tool)
         self._calls_made += 1
+        if call.call_id is not None:
+            self._calls_by_id.setdefault(call.call_id, []).append(call)
         return self.call(call)
+
+    def _find_earlier(self, call: ToolCall) -> ToolCall | None:
+        """Return the call of the message that `call` repeats: the id and the tool are equal, and the arguments unless it is open.
+
+        Some models number the calls of each step, so an id with other arguments is another call.
+        """
+        for earlier in self._calls_by_id.get(call.call_id or "", ()):
+            has_same_arguments = earlier.arguments == call.arguments or not earlier.answered
+            if earlier.tool == call.tool and has_same_arguments:
+                return earlier
+        return None
 
     def _read_ui_call(self, part: dict[str, Any], at: str) -> None:
         call = self._add_call(part, at)
