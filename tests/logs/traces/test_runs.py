@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ import polars as pl
 import pytest
 
 import goodgain as gg
-from goodgain.errors import InputError
+from goodgain.errors import GoodgainNotice, InputError
 from goodgain.logs.traces import to_run
 
 
@@ -146,3 +147,33 @@ def test_frames_of_other_engines_will_do_and_missing_columns_are_named() -> None
 
 def test_no_results_are_an_empty_run() -> None:
     assert to_run(_results().cast({"iteration": pl.Int64})).height == 0
+
+
+def _number_hits(titles: list[list[str]]) -> pl.DataFrame:
+    """Return results whose ids are the ranks in each search, as some tools number them."""
+    rows = [
+        {"query_id": "q1", "iteration": iteration, "search": 1, "rank": rank, "doc_id": str(rank), "title": title}
+        for iteration, search in enumerate(titles, start=1)
+        for rank, title in enumerate(search, start=1)
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_to_run_tells_that_a_tool_numbers_its_hits() -> None:
+    results = _number_hits([["Dunes", "Sand"], ["Wind", "Rain"]])
+    sentence = (
+        "in 1 query an id stands for different documents (first: '1' of q1: Dunes and Wind): each id counts as one document; "
+        "pass goodgain.deduplicate(results) to identify the documents"
+    )
+    with pytest.warns(GoodgainNotice, match=f"^{re.escape(sentence)}$") as told:
+        run = to_run(results)
+    assert [str(one.message) for one in told] == [sentence]
+    assert run["doc_id"].to_list() == ["1", "2", "1", "2"]  # the ids are kept
+
+    documents = to_run(gg.deduplicate(results))["doc_id"]  # an error if it gives the notice
+    assert documents.n_unique() == 4
+
+
+def test_to_run_says_nothing_of_ids_that_name_one_document() -> None:
+    same = to_run(_number_hits([["Dunes", "Sand"], ["Dunes", "Sand"]]))
+    assert same["doc_id"].to_list() == ["1", "2", "1", "2"]

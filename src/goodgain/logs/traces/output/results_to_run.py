@@ -3,15 +3,17 @@
 A run has one row per document, ranked within its iteration. An iteration without results has a row with doc_id `-`.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
 from goodgain.argument_kinds import checks_kinds
-from goodgain.errors import notice
+from goodgain.errors import count_of, notice
 from goodgain.files.escaping import check_name
 from goodgain.formats.results import NormaliseUrl, choose_run, name_documents, open_results, select_columns, sort_rows
 from goodgain.formats.urls import canonicalise_url
+from goodgain.logs.dedup.deduplication import find_reissued_ids
 from goodgain.logs.traces.reading.opened_and_cited import list_page_keys
 from goodgain.logs.traces.reading_summary import RunName
 from goodgain.options import spell
@@ -49,7 +51,7 @@ def to_run(
         iteration. Scores are those of the log if every result of the iteration has a score and each score is below the previous
         one. Otherwise the score is 1/rank, so that sorting by score keeps the ranks. An iteration without results has one row
         with doc_id `-`, rank 0 and score 0. For a query that never searched, the iteration of this row is null (`-` in TREC
-        text).
+        text). A notice counts queries in which a doc_id stands for several documents, such as the number of a hit.
 
     Raises:
         InputError: columns are missing; the frame lacks the given `system` or `replicate`, or has several and none is given;
@@ -62,7 +64,30 @@ def to_run(
         >>> to_run(found).drop("score").rows()
         [('q', 1, 'd1', 1, 'goodgain'), ('q', 1, 'd2', 2, 'goodgain'), ('q', 2, '-', 0, 'goodgain')]
     """
-    rows = sort_rows(choose_run(select_columns(open_results(results)), system, replicate))
+    rows = choose_run(select_columns(open_results(results), "type"), system, replicate)
+    unnamed = rows.filter(pl.col("document").is_null())
+    report_reissued_ids(
+        [*find_reissued_ids(unnamed).values()],
+        "each id counts as one document; pass goodgain.deduplicate(results) to identify the documents",
+    )
+    return make_run(rows, tag=tag, normalise_url=normalise_url)
+
+
+def report_reissued_ids(examples: Sequence[str], remedy: str) -> None:
+    """Give a notice about queries in which an id stands for several documents. `examples` has a text of each query."""
+    if examples:
+        queries = count_of(len(examples), "query", "queries")
+        notice(
+            "ids_of_several_documents",
+            f"in {queries} an id stands for different documents (first: {examples[0]}): {remedy}",
+        )
+
+
+def make_run(
+    results: pl.DataFrame, *, tag: str | None = None, normalise_url: NormaliseUrl | None = None
+) -> pl.DataFrame:
+    """Make a run from the results of one system, as `to_run` does, without its notice."""
+    rows = sort_rows(select_columns(results))
     rows = name_documents(_drop_empty_rows(rows), normalise_url)
 
     is_result = pl.col("rank") > 0

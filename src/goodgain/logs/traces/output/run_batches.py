@@ -186,7 +186,7 @@ class BatchConverter:
         one_time = 0
         for name in results_to_run.list_runs(frame):
             rows = frame.filter(results_to_run.is_of_run(name))
-            run = results_to_run.to_run(rows, normalise_url=self.normalise_url)
+            run = results_to_run.make_run(rows, normalise_url=self.normalise_url)
             one_time += run.filter(is_one_time(pl.col("doc_id"))).n_unique(["query_id", "doc_id"])
             runs.append((name, writing.encode_rows(run, self.files.run)))
         return ConvertedBatch(runs, results, tables, one_time=one_time)
@@ -334,7 +334,7 @@ class OutputWriter:
             notice(
                 "results_without_ids",
                 f"the results of {count_of(without_ids, 'query', 'queries')} lack ids: deduplication "
-                f"identified their documents; {spell('deduplicate', None)} names each by its canonical address",
+                f"identified their documents; {spell('deduplicate', None)} names each by its canonical address, else by its text",
             )
         if examples:
             remedy = (
@@ -342,11 +342,7 @@ class OutputWriter:
                 if reissued
                 else f"each id counts as one document; pass {spell('deduplicate')} to identify the documents"
             )
-            queries = count_of(len(examples), "query", "queries")
-            notice(
-                "ids_of_several_documents",
-                f"in {queries} an id stands for different documents (first: {examples[0]}): {remedy}",
-            )
+            results_to_run.report_reissued_ids(examples, remedy)
         one_time = sum(batch.one_time for batch in self._batches)
         if one_time:
             notice(

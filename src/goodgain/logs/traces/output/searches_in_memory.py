@@ -9,7 +9,7 @@ import msgspec
 from goodgain.argument_kinds import checks_kinds
 from goodgain.errors import InputError, without_notices
 from goodgain.logs.traces.input.logs_and_archives import Log, read_head
-from goodgain.logs.traces.output.results_to_run import to_run
+from goodgain.logs.traces.output.results_to_run import make_run
 from goodgain.logs.traces.reading.read_options import ReadOptions, check_option_names
 from goodgain.logs.traces.reading.trace_reading import read_log
 from goodgain.schema import EMPTY_DOC
@@ -59,7 +59,7 @@ def read_searches(messages: Any, **options: Any) -> list[list[str]]:
         queries = results.get_column("query_id").n_unique()
         if queries > 1:
             raise InputError(f"messages hold {queries} conversations; give the messages of one")
-        rows = to_run(results)
+        rows = make_run(results)
     by_iteration = rows.drop_nulls("iteration").sort("iteration", "rank", maintain_order=True)
     grouped = by_iteration.group_by("iteration", maintain_order=True).agg("doc_id").get_column("doc_id")
     return [[doc_id for doc_id in search if doc_id != EMPTY_DOC] for search in grouped.to_list()]
