@@ -221,7 +221,8 @@ class CallFinder:
             call = ToolCall(tool, at, call_id, arguments, failed=own.failed)
             _set_output(call, output, own, (arguments_key, key))
             inner = self._find_inside_call(own, call, (arguments_key, key), (output_key, output), place, holders)
-            is_sure = refers or call.answered or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
+            is_listed = len(place) > 1 and normalise_key(str(place[-2])) == "toolcalls"
+            is_sure = refers or call.answered or is_listed or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
             request = Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered)
             request.unsure_output = item.get(call.perhaps)
             return [request, *inner]

@@ -21,6 +21,8 @@ RESULT_LIST = "goodgain.result_list"
 _LIST_START = re.compile(r"\[\s*\{")
 _KEY_BEFORE = re.compile(r'"([A-Za-z_-]{1,40})"\s*:\s*$')
 _LONGEST_KEY = 60
+#: How deep the input of a span holds the state of a graph.
+_STATE_DEPTH = 2
 #: Types of messages, which have an id and a text like results.
 _MESSAGES = {"human", "ai", "system", "tool", "function", "user", "assistant", "message"}
 
@@ -68,16 +70,18 @@ def _are_results(members: Any, at: str) -> bool:
 def find_searching_spans(source: Source, spans: list[Span], by_id: dict[tuple[str, str], Span]) -> list[Span]:
     """Return the spans with a list of results that are not a tool's, and that have no search above or below them.
 
-    Agents and chains pass on the results of the searches below them.
+    Agents and chains pass on the results of the searches below them, and of their input.
     """
-    candidates = [span for span in spans if span.attributes.get(RESULT_LIST) is not None]
+    with_list = [span for span in spans if span.attributes.get(RESULT_LIST) is not None]
+    candidates = [span for span in with_list if not _only_passes_on(source, span)]
     if not candidates:
         return []
     is_search = {id(span): is_recorded_search(source, span) for span in spans}
+    are_candidates = set(map(id, candidates))
     above_searches = {
         id(above)
         for span in spans
-        if is_search[id(span)] or span.attributes.get(RESULT_LIST) is not None
+        if is_search[id(span)] or id(span) in are_candidates
         for above in iterate_ancestors(span, by_id)
     }
     innermost = [span for span in candidates if id(span) not in above_searches]
@@ -99,6 +103,25 @@ def read_searching_span(source: Source, span: Span, remedy: str, *, has_others: 
     if source.is_search(call.tool) and (has_others or span.kind == "AGENT"):
         call.is_search = False
     return call
+
+
+def _only_passes_on(source: Source, span: Span) -> bool:
+    """Return whether a span without the name of a search has all its results from its input.
+
+    The nodes of a graph return the whole state of the graph. A search can find known results again.
+    """
+    call = read_tool(span, "")
+    results = span.attributes[RESULT_LIST]
+    return not source.is_search(call.tool) and _holds_all(decode(call.arguments), results, _STATE_DEPTH)
+
+
+def _holds_all(given: Any, results: list[Any], depth: int) -> bool:
+    """Return whether a list in the input of a span has all results of its output."""
+    if isinstance(given, list):
+        return all(result in given for result in results)
+    if isinstance(given, dict) and depth:
+        return any(_holds_all(value, results, depth - 1) for value in given.values())
+    return False
 
 
 def find_new_results(calls: list[ToolCall], searches: list[ToolCall]) -> Iterator[ToolCall]:

@@ -9,7 +9,7 @@ Record: Each call with a tool name, arguments and an output. Compare the counts 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from io import BytesIO
 from itertools import islice
@@ -25,9 +25,10 @@ from goodgain.logs.traces.conversations.call_pairing import CallPairer
 from goodgain.logs.traces.conversations.calls_by_shape import KINDS, CallFinder, Found, Place
 from goodgain.logs.traces.conversations.event_times import sort_events
 from goodgain.logs.traces.conversations.repeated_histories import find_repeated
-from goodgain.logs.traces.expected_values import format_place
+from goodgain.logs.traces.expected_values import format_place, object_or_empty
 from goodgain.logs.traces.formats import find_reader
 from goodgain.logs.traces.tool_outputs.readers import looks_like_results
+from goodgain.logs.traces.tool_outputs.unread_lists import find_question_in
 from goodgain.options import spell
 
 #: The largest number of lines: a small file can unpack to millions of lines.
@@ -40,6 +41,7 @@ class NoSearchError(InputError):
     """Raised if no call of a log is a search."""
 
     tools: Sequence[str] = ()  # the tools whose outputs look like results; if there are none, all tools with outputs
+    asking: Mapping[str, int] = {}  # the tools whose arguments have a query, and their numbers of calls
 
 
 def sniff(head: FileHead) -> bool:
@@ -108,6 +110,9 @@ def _make_no_search_error(source: Source, events: list[Found]) -> NoSearchError:
     answered = [call for call in calls if call.answered]
     likely = [call.tool for call in answered if looks_like_results(call.output, call.at)]
     error.tools = list(dict.fromkeys(likely or [call.tool for call in answered]))
+    error.asking = Counter(
+        call.tool for call in answered if find_question_in(object_or_empty(parse_if_json(call.arguments)))
+    )
     return error
 
 

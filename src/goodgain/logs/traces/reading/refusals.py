@@ -1,6 +1,6 @@
 """Explains why no format reads a file. Names the kind of file, the nearest format, and what `--format shape` would find."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -221,16 +221,31 @@ def _describe_count(summary: Summary, *, has_ids: bool, is_refused: bool) -> str
 
 
 def _advise_tools(error: NoSearchError, log: Log, options: ReadOptions) -> _ShapeCount:
-    """Name the tools whose outputs are read as results, if no tool of a log is known as a search."""
-    trials = {tool: try_options(log, options, format="shape", tools=[tool]) for tool in error.tools[:_MOST_TOOLS]}
-    tools = [tool for tool, trial in trials.items() if trial and trial.results]
+    """Name the tools whose outputs are read as results, if no tool of a log is known as a search.
+
+    Tools that are asked a query come before others: a list of appointments looks like results too.
+    """
+    asking = _select_readable([*error.asking], log, options)
+    tools = asking or _select_readable(error.tools, log, options)
     trial = try_options(log, options, format="shape", tools=tools) if tools else None
     if trial is None:
         fault = str(error).replace(f"{log.path}: ", "").partition("; ")[0]
         return _ShapeCount(f"by shape: {fault}, and no results can be read from their outputs")
+
     chosen = f"{spell('format', 'shape')} and {spell('tools', tools)}"
-    names = ", ".join(tools)
-    return _ShapeCount(f"by shape: {trial} of {names}; if this is a search, pass {chosen}", is_read=True)
+    text = f"by shape: {trial} of {', '.join(tools)}; if this is a search, pass {chosen}"
+    unread = [f"{tool} {count}" for tool, count in error.asking.items() if tool not in tools][:_MOST_TOOLS]
+    if unread:
+        text += (
+            f"; other tools are asked a query, but not all of their outputs can be read as results: {', '.join(unread)}"
+        )
+    return _ShapeCount(text, is_read=True)
+
+
+def _select_readable(tools: Sequence[str], log: Log, options: ReadOptions) -> list[str]:
+    """Return the tools whose outputs are read as results if `tools=` names them."""
+    trials = {tool: try_options(log, options, format="shape", tools=[tool]) for tool in tools[:_MOST_TOOLS]}
+    return [tool for tool, trial in trials.items() if trial and trial.results]
 
 
 def _write_example(query_id: str, search: SearchCall) -> str:

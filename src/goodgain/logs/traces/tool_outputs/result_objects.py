@@ -30,7 +30,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 #: Keys of inner objects that hold more of the same result.
 _CONTAINERS = (
     *("metadata", "meta", "source", "document", "doc", "node", "payload", "attributes", "kwargs"),
-    *("item", "web", "additional"),
+    *("item", "web", "additional", "chunk", "passage", "citation", "paper", "article"),
 )
 #: Values of `type` that name the format of the object, not the type of the document.
 _NOT_DOCUMENT_TYPES = {
@@ -53,9 +53,9 @@ _MAX_DEPTH = 4
 _WEB = ("http://", "https://")
 #: Keys of the file of a chunk, of its page and of the chunk in the file, in order of preference. A source without the ending of a
 #: file may be the name of a site.
-_FILES = ("source", "file", "filepath", "filename", "documentname", "docname")
+_FILES = ("source", "sourcefile", "file", "filepath", "filename", "documentname", "docname")
 _PAGES = ("page", "pagenumber", "pagelabel", "pageno")
-_CHUNKS = ("chunkid", "chunkindex", "chunk", "startindex")
+_CHUNKS = ("chunkid", "chunkindex", "chunk", "chunkinpage", "startindex")
 _PLACES_IN_FILES = {*_FILES, *_PAGES, *_CHUNKS}
 _POSITION = re.compile(r"[0-9]{1,5}")
 _FILE_NAME = re.compile(

@@ -41,7 +41,10 @@ _DOCUMENT_KEYS = {"page_content", "pageContent"}
 #: Types of messages.
 _SPEAKERS = {"human", "ai", "system", "tool", "function", "developer", "user", "assistant", "message", "remove"}
 #: Keys of the names of files.
-_FILE_KEYS = {"file_name", "fileName", "filename", "document_name", "documentName", "source", "file_path", "filePath"}
+_FILE_KEYS = {
+    *("file_name", "fileName", "filename", "document_name", "documentName", "source", "file_path", "filePath"),
+    *("source_file", "sourceFile"),
+}
 #: What the ids of results name, apart from documents.
 _ITEMS = {"chunk", "passage", "node", "file", "page", "paper", "article", "record", "source", "vector", "point"}
 #: Keys of objects that hold results in columns or classes.
