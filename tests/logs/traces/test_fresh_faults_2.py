@@ -114,3 +114,19 @@ def test_tools_that_are_asked_a_query_are_told_even_if_nothing_reads_their_outpu
     expected = "results of list_tasks; .*; other tools are asked a query, but .* can be read as results: ask_notes 1"
     with pytest.raises(InputError, match=expected):
         read_traces(save([_TASKS, asked], "log.jsonl"))
+
+
+_BARE = "its objects look like results of a search, but the log does not say what was searched"
+
+
+@pytest.mark.parametrize("name", ["log.json", "log.jsonl"])
+@pytest.mark.parametrize("results", [_PAGES, [{"paper": page, "explanation": "Sand."} for page in _PAGES]])
+def test_a_log_that_is_a_list_of_results_is_told(results: list[Json], name: str, save: Save) -> None:
+    with pytest.raises(InputError, match=_BARE):
+        read_traces(save(results, name))
+
+
+def test_other_lists_of_objects_are_not_told_as_results(save: Save) -> None:
+    with pytest.raises(InputError, match="no known trace format") as told:
+        read_traces(save([{"name": "Ada", "age": 36}, {"name": "Bo", "age": 12}]))
+    assert _BARE not in str(told.value)

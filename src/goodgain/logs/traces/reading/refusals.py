@@ -31,6 +31,7 @@ from goodgain.logs.traces.reading.lists_beside import collect_texts, is_in
 from goodgain.logs.traces.reading.queries_and_costs import NotUnderstoodError, UnrecordedError, read_queries
 from goodgain.logs.traces.reading.read_options import ReadOptions
 from goodgain.logs.traces.reading_summary import Summary
+from goodgain.logs.traces.tool_outputs.unread_lists import find_result_lists
 from goodgain.options import spell
 
 #: How deep values are tried in the formats, and how many of them.
@@ -63,10 +64,21 @@ def describe_unclaimed(log: Log, options: ReadOptions) -> str:
     clauses += [clause for clause in (advice, count.text) if clause]
     is_advised = "pass " in f"{advice} {count.text}"
     if not (advice or count.text):
+        if _holds_only_results(log.head):
+            clauses.append("its objects look like results of a search, but the log does not say what was searched")
         clauses.append(f"name its format with {spell('format')}, or {_WRITE_JSONL}")
     else:
         clauses.append(f"{'else ' if is_advised else ''}{_WRITE_JSONL}{count.ending}")
     return "; ".join(clauses)
+
+
+def _holds_only_results(head: FileHead) -> bool:
+    """Return whether a log is a list of results, without an object around it that names the list."""
+    if head.kind not in ("json", "jsonl") or isinstance(head.value, dict):
+        return False
+    records = [record for record in head.records if record is not None]
+    lists = find_result_lists({"results": records}, "", (), "everything")
+    return any(results.key == "results" and results.is_sure for results in lists)
 
 
 class _Nearest(NamedTuple):
