@@ -102,6 +102,21 @@ def test_the_notice_names_what_the_door_takes_and_comes_once(door: str) -> None:
     assert len(about[0].split()) <= 40
 
 
+@pytest.mark.parametrize("measures", ["SRR", "SRR@2 NumDup NumIter", "AreaOver(measure='NumUnique',budget=2)"])
+def test_measures_that_no_label_changes_ask_for_no_threshold(measures: str) -> None:
+    calls: list[Callable[[], Any]] = [
+        lambda: gg.evaluate(QRELS, RUN, measures),
+        lambda: gg.compare(QRELS, {"a": RUN, "b": RUN}, measures),
+        lambda: gg.evaluate({query: dict.fromkeys(labels, 9) for query, labels in QRELS.items()}, RUN, measures),
+        lambda: ranx.evaluate(ranx_host.Qrels(QRELS), ranx_host.Run(RUN), ["srr"]),
+    ]
+    for call in calls:
+        _, told = notices_of(call)
+        assert not [text for text in told if "label" in text], told
+    _, told = notices_of(lambda: gg.evaluate(QRELS, RUN, f"{measures} SRE"))
+    assert any("no label of the qrels reaches" in text for text in told)
+
+
 def test_the_notice_of_several_runs_of_ranx_is_shown_once() -> None:
     """ranx scores run by run; Python shows a warning of one line once."""
     runs = [ranx_host.Run(RUN, name="a"), ranx_host.Run(RUN, name="b")]

@@ -180,8 +180,8 @@ def _choose_measures(options: shared.Options, lines: Sequence[Requirement]) -> l
     measures = [*options.measures, *measures_of_lines]
     if measures:
         return measures
-    if lines and options.baseline_file is None:
-        return [NumIter]  # a comparison needs a measure; for a baseline file, the user names one that it has
+    if lines:
+        return [NumIter]  # a comparison needs a measure; each run and each baseline file has this one
     if not options.no_labels:
         raise InputError("no measure was named; name some with -m, such as -m 'nDCG@10 SRE@3 SRR'")
     return []

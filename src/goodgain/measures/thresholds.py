@@ -94,7 +94,7 @@ def warn_of_labels(
     `rel` is the user's threshold for measures that name no threshold. With `switch`, notices may recommend the option `rel`.
     """
     measures = [*measures]
-    using = _find_using(measures)
+    using = [measure for measure in _find_using(measures) if find_meaning(measure).needs_labels]
     warn_if_no_label_reaches(qrels, using, rel=rel, switch=switch)
 
     largest: Any = qrels.get_column("relevance").max()
@@ -171,8 +171,8 @@ def _group_by_threshold(
     largest: Any = qrels.get_column("relevance").max()
     by_rel: dict[float, list[ir_measures.Measure]] = {}
     for measure in measures:
-        if measure.NAME == "SRR":  # a repeat counts whatever its label
-            continue
+        if not find_meaning(measure).needs_labels:
+            continue  # such as SRR: a repeat counts whatever its label
         given_rel = measure.params.get("rel")
         is_default = given_rel is None or (given_rel == rel and isinstance(measure, IterationMeasure))
         threshold = _find_rel(measure) if is_default else None
@@ -218,7 +218,7 @@ def warn_if_no_label_reaches(
     If a label is above 0, the notice recommends either the option `rel` or the name that `write(measure, threshold)` returns.
     """
     largest: Any = qrels.get_column("relevance").max()
-    beyond = [measure for measure in measures if measure.rel > largest]
+    beyond = [measure for measure in measures if measure.rel > largest and find_meaning(measure).needs_labels]
     if not beyond:
         return
 

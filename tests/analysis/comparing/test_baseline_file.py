@@ -53,6 +53,15 @@ def test_the_command_writes_the_file_of_one_run_and_compares_another_with_it(tmp
     assert '"system": "late"' in (tmp_path / "next.jsonl").read_text(encoding="utf-8")
 
 
+def test_a_requirement_that_needs_no_measure_needs_none_beside_the_file(kept: Path) -> None:
+    for bound, status in (("0.98", 0), ("1.01", 3)):
+        arguments = "--baseline-file", kept, "--require", f"searched>={bound}"
+        done = run_command("compare", QRELS, LATE, *arguments, "-o", "csv")
+        assert done.returncode == status, done.stderr
+        assert f"searched>={bound}: late has 1.0000" in done.stderr
+        assert {row.split(",")[0] for row in done.stdout.splitlines()} == {"measure", "NumIter"}
+
+
 @pytest.mark.parametrize(
     ("part", "value", "reason"),
     [
