@@ -427,6 +427,25 @@ def test_a_message_is_in_view_where_grades_are_saved(open_file: Open, many: Path
     expect(page.locator("#said")).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.parametrize("height", [850, 620])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_button_that_saves_is_in_view_while_judging(open_file: Open, many: Path, width: int, height: int) -> None:
+    page = open_file(many).page
+    page.set_viewport_size({"width": width, "height": height})
+    expect(page.get_by_role("button", name="Save grades")).to_be_hidden()
+    begin(page, "Anna")
+    button = page.get_by_role("button", name="Save grades")
+    expect(button).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="Show all of the text").click()
+    for place in ("0", "document.body.scrollHeight / 2", "document.body.scrollHeight"):
+        page.evaluate(f"window.scrollTo(0, {place})")
+        expect(button).to_be_in_viewport(ratio=1)
+        box = button.bounding_box()
+        assert box is not None
+        middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        assert page.evaluate("([x, y]) => document.elementFromPoint(x, y).id", middle) == "save"
+
+
 def test_saving_within_a_question_says_which_question_is_incomplete(
     open_file: Open, sheet: Path, tmp_path: Path
 ) -> None:
