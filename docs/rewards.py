@@ -61,5 +61,5 @@ def draw_searches():
     ax.set_xlabel("rollouts")
     ax.set_ylabel("expected searches per query")
     canvas.name_ends(ax, ends)
-    canvas.add_title(ax, "How many searches the agent learns to make")
+    canvas.add_title(ax, "Searches that the agent learns to make, by reward")
     return ax

@@ -89,10 +89,13 @@ class Subject(NamedTuple):
 
 
 class OfSeveral(NamedTuple):
-    """How notices about several systems are joined: the rule is said once, the figures for each system."""
+    """How notices about several systems are joined: the rule is said once, the figures for each system.
+
+    Without figures, the rule follows the names of the systems.
+    """
 
     rule: str
-    figures: str
+    figures: str = ""
     brief: str = ""  # the figures if there are many systems
     system: str = ""  # the system, if the text of the notice names it
 
@@ -255,8 +258,10 @@ def join_notices(notices: Iterable[GoodgainNotice]) -> list[GoodgainNotice]:
 def _name_systems(shared: str, by_subject: dict[str, GoodgainNotice]) -> str:
     first = next(iter(by_subject.values()))
     texts = {warning.text for warning in by_subject.values()}
+    subjects = ", ".join(by_subject)
+    if len(by_subject) > 1 and first.of_several and not first.of_several.figures:
+        return f"{subjects}: {shared}"
     if first.of_several is None or len(texts) == 1:
-        subjects = ", ".join(by_subject)
         return f"{subjects}: {first.text}" if subjects else str(first)
 
     are_many = len(by_subject) > _MOST_LINES

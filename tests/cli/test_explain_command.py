@@ -27,7 +27,9 @@ def test_the_first_screen_of_a_terminal_fits_and_begins_with_the_answer(monkeypa
     monkeypatch.setenv("COLUMNS", "80")
     out, _ = explain(OLD, NEW, "-m", "CG@3", "--results", RESULTS, "--top", "1", "-o", "table")
     text = " ".join(out.split())
-    assert text.startswith("CG@3: new is worse than old in 2 of 4 queries and better in 2; mean 4 → 3.25 (-0.75).")
+    assert text.startswith(
+        "CG@3: new has a lower mean than old, 4 → 3.25 (-0.75); new is worse in 2 of 4 queries and better in 2."
+    )
     assert "new repeated its search “Harbour bridge: cost?” and got only results that it had" in text
     assert "dam: CG@3" not in text  # --top 1
     assert max(map(len, out.splitlines())) <= 80

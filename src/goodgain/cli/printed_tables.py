@@ -326,7 +326,6 @@ def _add_arrow(name: str) -> str:
     bare = name.split("@")[0].split("(")[0]
     if bare in FUNNEL:
         return add_arrow(name, FUNNEL[bare])
-    declaration = DECLARATIONS.get(bare)
-    if declaration is None or declaration.family == "classic":
+    if bare not in DECLARATIONS:
         return name
     return add_arrow(name, find_direction(parse_measure(name)))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 import polars as pl
 
-from goodgain.errors import InputError, count_of, notice
+from goodgain.errors import InputError, OfSeveral, count_of, notice
 from goodgain.files.bad_rows import Frame, RowSource, check_rows, quote
 from goodgain.options import check_whole_number, spell
 from goodgain.ranking.dataframe_engines import collect, move_to_engine
@@ -27,7 +27,7 @@ _LARGEST_GAP = 10_000
 #: Missing iterations allowed in a run: the larger of a fixed number and a multiple of the iterations it has.
 _MOST_MISSING, _MOST_MISSING_EACH = 5_000_000, 10
 _NO_ITERATIONS = (
-    "no iterations in this run: column 2 (iteration) is missing or constant, so each query counts as one search. "
+    "column 2 (iteration) is missing or constant, so each query counts as one search. "
     "Number the searches in column 2 (in Python, goodgain.read_run keeps the numbers), or leave out measures of iterations."
 )
 
@@ -321,7 +321,8 @@ def _place_by_score(rows: pl.DataFrame) -> pl.Series:
 
 def warn_of_missing_iterations(of_run: str | None) -> None:
     """Give the notice that a run has no iterations. `of_run` is the name of the run; None if it has no name."""
-    notice("no_iterations", _NO_ITERATIONS, about=of_run)
+    of_several = OfSeveral(f"no iterations in these runs: {_NO_ITERATIONS}")
+    notice("no_iterations", f"no iterations in this run: {_NO_ITERATIONS}", about=of_run, of_several=of_several)
 
 
 def warn_of_likely_iteration(column: str | None) -> None:

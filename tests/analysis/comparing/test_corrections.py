@@ -168,7 +168,8 @@ def test_a_note_gives_the_chance_of_a_decision_among_equal_systems() -> None:
     worlds = draw_worlds(5, 2, 20, 3)
     (text,) = note(worlds)
     assert (
-        "over the 6 measures: two equal systems differ significantly in at least one of them with a chance of" in text
+        "over the 6 measures asked for: two equal systems differ significantly in at least one of them with a chance of"
+        in text
     )
     assert "correct_over='measures'" in text
     few = {name: worlds[name] for name in ("w0", "w1")}

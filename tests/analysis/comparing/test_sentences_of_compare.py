@@ -6,6 +6,7 @@ import re
 import warnings
 from collections.abc import Callable
 from itertools import combinations, product
+from random import Random
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -373,6 +374,45 @@ def check_sentence(note: str, pairs: list[Any], given: Inputs) -> None:
         assert int(corrected[1]) == max(known["pairs"] for known, _ in first)
     if match := re.search(r"; (\d+) more difference", note):
         assert int(match[1]) == len(pairs) - 3 > 0
+
+
+@pytest.mark.parametrize("detect", [None, 0.02])
+def test_many_unclear_pairs_have_a_range_of_detectable_differences(detect: float | None) -> None:
+    random = Random(3)
+    qrels = {f"q{k}": {f"d{place}": 2 for place in range(6)} for k in range(40)}
+    systems = {}
+    for number in range(9):
+        run = {}
+        for query in qrels:
+            found = [f"d{place}" for place in range(6) if random.random() < 0.5] or ["x"]
+            run[query] = {doc: float(-place) for place, doc in enumerate(found)}
+        systems[f"s{number}"] = run
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gg.GoodgainNotice)
+        compared = gg.compare(qrels, systems, "R@6 CG@1", detect=detect)
+    (note,) = [note for note in compared.notes if "power 0.8" in note]
+    smallest = compared.detectable.rows(named=True)[::2]
+    assert len(smallest) > 24
+
+    told = re.findall(
+        r"40 queries can show differences of ([\d.]+) to ([\d.]+) or more in (\S+), depending on the pair \((\d+) pairs\)",
+        note,
+    )
+    expected = []
+    for measure in ("R@6", "CG@1"):
+        differences = [row["difference"] for row in smallest if row["measure"] == measure]
+        ends = f"{min(differences):.4f}", f"{max(differences):.4f}"
+        expected.append((*ends, measure, str(len(differences))))
+    assert told == expected
+    assert "more difference" not in note and "Holm's correction over 36 pairs" in note
+
+    takes = re.search(r"a difference of 0\.0200 takes ([\d,]+) to ([\d,]+) queries", note)
+    assert (takes is not None) == (detect is not None)
+    if takes is not None:
+        goals = [row for row in compared.detectable.rows(named=True)[1::2] if row["measure"] == "R@6"]
+        queries = [row["queries"] for row in goals]
+        assert takes.groups() == (f"{min(queries):,}", f"{max(queries):,}")
 
 
 @pytest.mark.parametrize("seed", range(how_many(4, full=150)))

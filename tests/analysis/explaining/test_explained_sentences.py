@@ -216,13 +216,17 @@ def check_sentence(said: str, measure: str, case: Case, other: Case) -> bool:
         assert ("are equal in" if gains else "no query has a value in both") in said
         return False
     head = re.match(
-        r"\S+: new is worse than base in (\d+) of (\d+) quer\w+ and better in (\d+); mean \S+ → \S+ \((\S+)\)", said
+        r"\S+: new has (a higher|a lower|the same|nearly the same) mean (?:than|as) base, \S+ → \S+ \((\S+)\); "
+        r"new is worse in (\d+) of (\d+) quer\w+ and better in (\d+)\.",
+        said,
     )
     assert head, said
-    assert [int(head[k]) for k in (1, 2, 3)] == [sum(g < 0 for g in gains), len(gains), sum(g > 0 for g in gains)]
+    assert [int(head[k]) for k in (3, 4, 5)] == [sum(g < 0 for g in gains), len(gains), sum(g > 0 for g in gains)]
 
     total = sum((change.difference for change in changes.values()), Fraction(0))
-    assert is_shown(head[4], total / len(gains))
+    assert is_shown(head[2], total / len(gains))
+    side = "the same" if not total else "a higher" if total > 0 else "a lower"
+    assert head[1] == side or (head[1] == "nearly the same" and 0 < abs(total / len(gains)) < 0.00006), said
     main = re.search(r"Main cause: (.*?\(\S+?(?: in the mean)?\))\. ", said)
     assert bool(main) == (abs(total) > 1e-12), said
 
@@ -273,7 +277,7 @@ def test_random_pairs_give_no_false_sentence(by_iteration: bool) -> None:
             texts = [part.text for part in build_screen(explained) if isinstance(part, Line)]
             for measure in measures:
                 (first,) = [
-                    one for one in texts if re.match(rf"{re.escape(measure)}: (new is|base and new|no query)", one)
+                    one for one in texts if re.match(rf"{re.escape(measure)}: (new has|base and new|no query)", one)
                 ]
                 causes += check_sentence(first, measure, case, other)
                 if not measure.startswith("SRR"):  # the page does not explain it

@@ -50,7 +50,7 @@ def test_lines_are_named_at_their_ends_in_the_order_of_the_ends_where_there_is_r
     heights = {text.get_text(): text.xyann[1] for text in ax.texts}  # type: ignore[attr-defined]  # of the subclass that is drawn
     assert heights["late"] > heights["quick"]
     check_labels(ax.figure)  # type: ignore[arg-type]  # a plot on its own figure
-    assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["95 % interval over queries"]
+    assert [text.get_text() for text in ax.figure.legends[0].get_texts()] == ["95 % interval of the mean"]
     for frame in (make_curve(30, 2), make_curve(2, 2).with_columns(system="a long name " * 6 + pl.col("system"))):
         systems = frame["system"].unique(maintain_order=True).to_list()
         crowded = plots.curve(frame, bands=False, highlight=systems)

@@ -188,7 +188,7 @@ def test_a_measure_without_a_better_direction_has_differences_and_no_outcome() -
     assert plot_data.prepare_per_query(compared)["outcome"].to_list() == [None, None]
     assert plots.per_query(compared).get_title(loc="left").splitlines() == [
         "repeating minus lean in each query",
-        "queries 2, mean +0",
+        "queries 2, mean 0.0000",
     ]
 
 
@@ -286,8 +286,8 @@ def test_a_difference_shows_the_mean_and_the_interval_of_the_comparison() -> Non
     assert (span.x0, span.x1) == pytest.approx((pair["low"], pair["high"]))
     *bars, band = (patch.get_zorder() for patch in ax.patches)
     assert band < min(bars)
-    assert f"mean {pair['difference']:+.3g}" in ax.get_title(loc="left")
-    assert ax.figure.legends[0].get_texts()[-1].get_text() == "90 % interval over queries"
+    assert f"mean {pair['difference']:+.4f}" in ax.get_title(loc="left")
+    assert ax.figure.legends[0].get_texts()[-1].get_text() == "90 % interval of the mean"
 
 
 def test_a_difference_of_too_few_queries_has_no_band() -> None:
@@ -298,8 +298,8 @@ def test_a_difference_of_too_few_queries_has_no_band() -> None:
 
 def test_the_legend_says_the_level_of_an_interval() -> None:
     for ax, wanted in (
-        (plots.curve(gg.curve(QRELS, REDUNDANCY, "CG")), "95 % interval over queries"),
-        (plots.curve(gg.curve(QRELS, REDUNDANCY, "CG", alpha=0.2), alpha=0.2), "80 % interval over queries"),
+        (plots.curve(gg.curve(QRELS, REDUNDANCY, "CG")), "95 % interval of the mean"),
+        (plots.curve(gg.curve(QRELS, REDUNDANCY, "CG", alpha=0.2), alpha=0.2), "80 % interval of the mean"),
     ):
         assert ax.figure.legends[0].get_texts()[-1].get_text() == wanted
 

@@ -69,7 +69,10 @@ def test_the_causes_are_over_the_queries_of_the_headline(tmp_path: Path) -> None
     x = gg.Experiment(qrels, systems, missing="absent")
     data = json.loads(x.report(tmp_path / "report.json", "CG@2").read_text())
     assert "(5 queries)" in data["headline"][0]
-    assert "new is worse than old in 0 of 5 queries and better in 5; mean 3 → 5 (+2)." in data["summary"][1]
+    assert (
+        "new has a higher mean than old, 3 → 5 (+2); new is worse in 0 of 5 queries and better in 5."
+        in data["summary"][1]
+    )
 
 
 @pytest.mark.parametrize("incomplete", ["zero", "absent"])

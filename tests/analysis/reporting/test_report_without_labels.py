@@ -52,13 +52,44 @@ def test_tiles_have_the_means_of_the_comparison(tmp_path: Path) -> None:
     assert shown["Searches per query"][:2] == means["NumIter"]
     assert compared.pairs.filter(measure="NumIter").item(0, "verdict") == "worse"
     assert "more, beyond chance" in page  # as in a report with labels: searches are a cost
-    assert "and has more searches than quick." in page
+    assert "and has more searches, more results and more different documents than quick." in page
     assert "late has more searches than quick: NumIter ↓ (" in page
     section = page.partition('<section id="tables"')[2].partition("<details>")[0]
     assert re.findall(r"<td>NumIter.*?>(\w+)</td></tr>", section) == ["more"]
     assert compared.shared is not None
     (pair,) = compared.shared.pairs.to_dicts()
     assert shown["Documents that both found"] == [f"{pair['jaccard']:.4f}", f"{pair['rbo']:.4f}"]
+
+
+def test_a_count_has_more_or_fewer_and_is_not_better(tmp_path: Path) -> None:
+    page = write(tmp_path / "r.html", RUNS, "NumResults NumUnique SRR@6 NumIter")
+    shown = re.sub(r"<[^>]*>", " ", page.partition('<script type="application/json"')[0])
+    counts = "more results, more different documents and more searches"
+    assert f"Beyond chance, late is better in SRR@6, and has {counts} than quick." in shown
+    assert "late has more results than quick: NumResults ↓ (" in shown
+    assert "late has more different documents than quick: NumUnique ↑ (" in shown
+    section = page.partition('<section id="tables"')[2].partition("<details>")[0]
+    verdicts = dict(re.findall(r"<tr><td>(\S+).*?>(\w+)</td></tr>", section))
+    assert {name: verdicts[name] for name in ("NumResults", "NumUnique", "NumIter")} == dict.fromkeys(
+        ("NumResults", "NumUnique", "NumIter"), "more"
+    )
+    assert 'class="better"' not in page.partition('aria-label="Main figures"')[2].partition("Share of repeated")[0]
+
+
+def test_the_tables_say_which_measures_are_of_tiles_and_what_marks_mean(tmp_path: Path) -> None:
+    runs = RUNS | {"again": RUNS["quick"]}
+    page = write(tmp_path / "r.html", runs, "SRR@6 NumDup", groups=EXAMPLE / "groups.csv")
+    above = page.partition('<section id="tables"')[2].partition("<table")[0]
+    assert "Beside the measures asked for: NumUnique@6 and NumIter, measures of tiles." in above
+    marked = re.findall(r"<td[^>]*>[^<]* \*</td>", page.partition('<section id="pictures"')[0])
+    assert marked and '<td class="number best' in page
+    words = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page.partition('<section id="made"')[2]))
+    assert words["bold"] == "the best mean of a measure"
+    assert words["*"].startswith("a significant difference in a group of queries (p &lt;= 0.05, randomisation test, ")
+    assert f"Bold: {words['bold']}." in above and f"*: {words['*']}." in above
+
+    of_all = write(tmp_path / "a.html", {"quick": RUNS["quick"], "late": RUNS["late"]}, "NumUnique@6 SRR@6 NumIter")
+    assert "measures asked for" not in of_all.partition('<section id="tables"')[2].partition("<table")[0]
 
 
 def test_a_command_makes_the_report_again(tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ ALIKE = re.compile(r"([\w@]+)(?: \(both have a value in (\d+) quer\w+\))?")
 
 def split_verdicts(said: str) -> list[tuple[str, str]]:
     """The sentences on a pair: what is said, and of which measures."""
-    relation = "is better than|is worse than|has more searches than|has fewer searches than|against|and"
+    counts = "(?:more|fewer) (?:searches|results|different documents)"
+    relation = f"is better than|is worse than|has {counts} than|against|and"
     matches = re.findall(rf"(?:^| )(\w+ (?:{relation}) \w+|No direction|No query)(.*?)\.(?= |$)", said)
     return [(head, rest) for head, rest in matches]
 
@@ -62,9 +63,11 @@ def test_sentences_on_pairs_are_those_of_the_values(seed: int) -> None:
                 assert float(other) == pytest.approx(second, abs=6e-5)
                 assert float(difference) == pytest.approx(first - second, abs=6e-5)
                 if "is better" in head or "is worse" in head:
+                    assert measure.partition("@")[0] not in ("NumIter", "NumResults", "NumUnique"), said
                     assert (first < second) == (BY_HAND[measure][1] == ("is better" in head)), said
                 if "has more" in head or "has fewer" in head:
-                    assert measure.startswith("NumIter") and (first > second) == ("has more" in head), said
+                    assert measure.partition("@")[0] in ("NumIter", "NumResults", "NumUnique"), said
+                    assert (first > second) == ("has more" in head), said
                 told.add((system, against, measure))
             if " and " in head:
                 for measure, queries in ALIKE.findall(rest.partition(" in ")[2].removeprefix("every query in ")):

@@ -1,7 +1,7 @@
 """Writes the sentences of a comparison: its notes, the detectable differences, and the legend of columns and signs."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -20,8 +20,12 @@ from goodgain.statistics.statistical_tests import count_least_queries
 
 #: The largest number of pairs in a note on detectable differences.
 _EXAMPLES = 3
+#: With more pairs, the note gives the range of their detectable differences.
+_MANY_PAIRS = 24
 #: With so many measures, a note gives the chance that equal systems differ significantly in at least one of them.
 _MANY_MEASURES = 4
+#: Two rows of `Comparison.detectable`: the smallest difference that a pair can show, and the requested one.
+_Detectable = tuple[Mapping[str, Any], Mapping[str, Any]]
 #: Names of the tables after the table of means: `--label` gets such a name after a hyphen.
 DIFFERENCES, GROUPS, CORRELATIONS = "differences", "groups", "correlations"
 #: The reason for a dash in place of an interval.
@@ -54,9 +58,10 @@ def _describe_many_measures(frames: ComparisonFrames) -> Iterator[str]:
     if measures < _MANY_MEASURES or not frames.question.uses_holm or not frames.chance_of_decision:
         return
     among = "two equal systems" if frames.systems.height == 2 else "equal systems"
+    asked = "" if frames.question.with_searched else " asked for"  # a page can show further measures
     yield (
-        f"Verdicts are not corrected over the {measures} measures: {among} differ significantly in at least one of them with "
-        f"a chance of {100 * frames.chance_of_decision:.2g} %. {spell('correct_over', 'measures')} corrects over all measures."
+        f"Verdicts are not corrected over the {measures} measures{asked}: {among} differ significantly in at least one of them "
+        f"with a chance of {100 * frames.chance_of_decision:.2g} %. {spell('correct_over', 'measures')} corrects over all measures."
     )
 
 
@@ -73,12 +78,30 @@ def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> s
     rows = frames.detectable.rows(named=True)
     # A pair has two rows: the smallest difference, and the requested one.
     pairs = list(zip(rows[::2], rows[1::2], strict=True))
-    first_pairs = pairs[:most]
-    question = frames.question
+    if len(pairs) > _MANY_PAIRS:
+        shown = pairs
+        parts = _list_ranges(frames, pairs, most=most)
+    else:
+        shown = pairs[:most]
+        parts = _list_differences(frames, shown)
+        if parts and len(pairs) > most > 1:
+            parts[-1] += f"; {count_of(len(pairs) - most, 'more difference')}"
 
+    sentences = [*_describe_few_queries(frames, shown)]
+    if parts:
+        corrected = max(smallest["pairs"] for smallest, _ in shown)
+        holm = f", {_name_divisor(frames, corrected)}" if corrected > 1 else ""
+        sentence = f"{'; '.join(parts)} (power {POWER:g}{holm})."
+        sentences.append(sentence[0].upper() + sentence[1:])
+    return " ".join(sentences)
+
+
+def _list_differences(frames: ComparisonFrames, pairs: Sequence[_Detectable]) -> list[str]:
+    """Return the smallest difference that each pair can show and, with `detect`, the queries that this difference takes."""
+    question = frames.question
     parts = []
     queries_before = None
-    for smallest, goal in first_pairs:  # pairs can have different queries
+    for smallest, goal in pairs:  # pairs can have different queries
         measure, pair = smallest["measure"], f"{smallest['system']} against {smallest['against']}"
         if smallest["difference"] is not None:
             queries = smallest["queries"]
@@ -89,23 +112,55 @@ def describe_detectable(frames: ComparisonFrames, *, most: int = _EXAMPLES) -> s
         if question.detect is not None:  # the observed difference would only say its p-value again
             in_measure = "" if smallest["difference"] is not None else f" in {measure}"
             parts.append(_describe_goal(goal, f"the {goal['difference']:.4f} of {pair}{in_measure}"))
+    return parts
 
-    sentences = []
-    pairs_with_few_queries = [smallest["pairs"] for smallest, _ in first_pairs if smallest["difference"] is None]
+
+def _list_ranges(frames: ComparisonFrames, pairs: Sequence[_Detectable], *, most: int) -> list[str]:
+    """Return the range of the smallest differences that the pairs can show, for each of the first `most` measures."""
+    pairs_of: dict[str, list[_Detectable]] = {}  # by measure
+    for smallest, goal in pairs:
+        if smallest["difference"] is not None:
+            pairs_of.setdefault(smallest["measure"], []).append((smallest, goal))
+
+    parts = []
+    for measure, of_measure in [*pairs_of.items()][:most]:
+        queries = _write_range([smallest["queries"] for smallest, _ in of_measure], ",d")
+        differences = _write_range([smallest["difference"] for smallest, _ in of_measure], ".4f")
+        pairs_of_measure = count_of(len(of_measure), "pair")
+        by_pair = f"depending on the pair ({pairs_of_measure})"
+        parts.append(f"{queries} queries can show differences of {differences} or more in {measure}, {by_pair}")
+        if frames.question.detect is not None:
+            parts.append(_describe_goals([goal for _, goal in of_measure]))
+    if parts and len(pairs_of) > most > 1:
+        parts.append(count_of(len(pairs_of) - most, "more measure"))
+    return parts
+
+
+def _describe_goals(goals: Sequence[Mapping[str, Any]]) -> str:
+    known = [goal["queries"] for goal in goals if goal["queries"] is not None]
+    difference = f"a difference of {goals[0]['difference']:.4f}"
+    if not known:
+        return f"no number of queries suffices for {difference}"
+    beyond = ""
+    if len(known) < len(goals):
+        beyond = f", and no number suffices in {count_of(len(goals) - len(known), 'pair')}"
+    return f"{difference} takes {_write_range(known, ',d')} queries{beyond}"
+
+
+def _write_range(numbers: Sequence[float], form: str) -> str:
+    ends = dict.fromkeys(f"{number:{form}}" for number in (min(numbers), max(numbers)))
+    return " to ".join(ends)
+
+
+def _describe_few_queries(frames: ComparisonFrames, pairs: Sequence[_Detectable]) -> Iterator[str]:
+    """Yield a sentence if the queries of a pair are too few for any significant difference."""
+    pairs_with_few_queries = [smallest["pairs"] for smallest, _ in pairs if smallest["difference"] is None]
     if pairs_with_few_queries:
         number_of_pairs = pairs_with_few_queries[0]
         in_each = f" in each of {number_of_pairs} pairs" if number_of_pairs > 1 else ""
-        alpha = question.settings.alpha
+        alpha = frames.question.settings.alpha
         least = count_least_queries(alpha, number_of_pairs)
-        sentences.append(f"With fewer than {least} queries{in_each} no difference can be significant at {alpha:g}.")
-    if parts:
-        if len(pairs) > most > 1:
-            parts[-1] += f"; {count_of(len(pairs) - most, 'more difference')}"
-        corrected = max(smallest["pairs"] for smallest, _ in first_pairs)
-        holm = f", {_name_divisor(frames, corrected)}" if corrected > 1 else ""
-        sentence = f"{'; '.join(parts)} (power {POWER:g}{holm})."
-        sentences.append(sentence[0].upper() + sentence[1:])
-    return " ".join(sentences)
+        yield f"With fewer than {least} queries{in_each} no difference can be significant at {alpha:g}."
 
 
 def _name_divisor(frames: ComparisonFrames, tests: int) -> str:

@@ -55,7 +55,7 @@ def _build_searches(searches: pl.DataFrame, *, brief: bool) -> Table:
         counts = [write_count(row[name]) for name in ("searches", "results", "new")]
         texts = [row["system"], str(row["iteration"]), *counts, apart]
         rows.append([Cell(text) for text in texts])
-    header = ["system", "search", "queries", "results", "new results", "share nothing with the first"]
+    header = ["system", "search", "queries", "results", "new results", "share nothing with search 1"]
     return Table(title, header, 1, rows, SEARCHES)
 
 

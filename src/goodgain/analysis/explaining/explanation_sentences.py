@@ -46,15 +46,28 @@ def describe_difference(
         return f"{measure}: {base} and {new} are equal in {count_queries(number)}."
     total = math.fsum(queries.get_column("difference"))
     before, after = (value / number for value in sum_sides(queries, ""))
-    means = f"mean {show(before)} → {show(after)} ({show(total / number, '+')})"
     sentences = [
-        f"{measure}: {new} is worse than {base} in {worse.height:,} of {count_queries(number)} and better in "
-        f"{better.height:,}; {means}."
+        f"{measure}: {new} has {_name_side(queries, total)} {base}, {show(before)} → {show(after)} "
+        f"({show(total / number, '+')}); {new} is worse in {worse.height:,} of {count_queries(number)} and better in "
+        f"{better.height:,}."
     ]
     if cause := describe_main_cause(account, parts, queries, total):
         sentences.append(f"Main cause: {cause}.")
     sentences.append(_describe_most_changed(account, worse, better))
     return " ".join(sentences)
+
+
+def _name_side(queries: pl.DataFrame, total: float) -> str:
+    """Say whose mean is higher. `total` is the sum of the differences of these queries."""
+    if _is_rounding(queries, total):
+        return "the same mean as"
+    if show(total / queries.height) == "0":
+        return "nearly the same mean as"
+    return "a higher mean than" if total > 0 else "a lower mean than"
+
+
+def _is_rounding(queries: pl.DataFrame, total: float) -> bool:
+    return abs(total) <= RESIDUE * math.fsum(queries.get_column("difference").abs())
 
 
 def _describe_most_changed(account: Account, worse: pl.DataFrame, better: pl.DataFrame) -> str:
@@ -91,7 +104,7 @@ def sum_sides(queries: pl.DataFrame, part: str) -> list[float]:
 
 def describe_main_cause(account: Account, parts: Parts, queries: pl.DataFrame, total: float) -> str | None:
     """Describe the cause that adds most to `total`, the sum of differences. Return None if `total` is 0 or a rounding error."""
-    if abs(total) <= RESIDUE * math.fsum(queries.get_column("difference").abs()):
+    if _is_rounding(queries, total):
         return None
     is_caused = pl.col("cause").is_not_null()
     documents = account.frames.documents.filter(pl.col("measure") == str(parts.numerator), is_caused)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.analysis.comparing.lost_queries import count_unsearched, join_counts
-from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
+from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_signed
 from goodgain.analysis.explaining.accounts import shorten
 from goodgain.errors import count_of
@@ -25,10 +25,10 @@ TILES = {
     "SRR@{i}": "Share of repeated results",
     "NumIter": "Searches per query",
 }
-#: Searches are a cost: whether fewer searches are better depends on what they find.
+#: The number of searches.
 SEARCHES = "NumIter"
-#: Verdict on `SEARCHES` -> the word of a report.
-MORE_OR_FEWER = {"better": "fewer", "worse": "more"}
+#: Count -> its noun. Whether more of them are better depends on what they are: a report says `more` and `fewer`.
+_COUNTS = {SEARCHES: "searches", "NumResults": "results", "NumUnique": "different documents"}
 #: Verdict -> how a tile says it.
 _VERDICTS = {
     "better": "better, beyond chance",
@@ -159,23 +159,54 @@ def describe_headline(opening: Opening) -> Iterator[str]:
     rows = opening.rows
     yield _describe_pair(rows[first], opening)
 
-    more: dict[str, list[str]] = {}  # verdict -> other measures
-    for measure, row in rows.items():
-        if measure not in (first, SEARCHES):
-            more.setdefault(row["verdict"], []).append(measure)
-    decided = [f"{verdict} in {join_words(more[verdict])}" for verdict in ("better", "worse") if verdict in more]
+    others = [row for measure, row in rows.items() if measure not in (first, SEARCHES)]  # a tile has the searches
+    decided = describe_decided(opening.lead, rows[first]["against"], others)
     if decided:
-        yield f"Beyond chance, {opening.lead} is {', but '.join(decided)}."
+        yield decided
     else:
-        yield from _describe_no_difference(more, too=rows[first]["verdict"] == "unclear")
+        yield from _describe_no_difference(others, too=rows[first]["verdict"] == "unclear")
 
     verdicts = _count_verdicts(opening)
     if verdicts:
         yield f"In {first} against {rows[first]['against']}, {join_words(verdicts)}."
 
 
-def _describe_no_difference(measures_of: Mapping[str, Sequence[str]], *, too: bool) -> Iterator[str]:
+def name_count(row: Mapping[str, Any]) -> str:
+    """Return `more searches`, `fewer results` ... for a pair that differs in a count beyond chance, else an empty text."""
+    noun = _COUNTS.get(str(row["measure"]).partition("@")[0])
+    if noun is None or row["verdict"] not in DECIDED:
+        return ""
+    return f"more {noun}" if row["difference"] > 0 else f"fewer {noun}"
+
+
+def describe_decided(system: str, base: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say in which measures a system differs from another one beyond chance. An empty text if it does in none.
+
+    `rows` are of `Comparison.pairs`.
+    """
+    measures_of: dict[str, list[str]] = {}  # verdict -> measures
+    counts = []
+    for row in rows:
+        if count := name_count(row):
+            counts.append(count)
+        else:
+            measures_of.setdefault(row["verdict"], []).append(row["measure"])
+
+    verdicts = [f"{verdict} in {join_words(measures_of[verdict])}" for verdict in DECIDED if verdict in measures_of]
+    said = []
+    if verdicts:
+        said.append(f"is {', but '.join(verdicts)}")
+    if counts:
+        said.append(f"has {join_words(counts)} than {base}")
+    return f"Beyond chance, {system} {', and '.join(said)}." if said else ""
+
+
+def _describe_no_difference(rows: Sequence[Mapping[str, Any]], *, too: bool) -> Iterator[str]:
     """Yield sentences on the measures with the verdicts `unclear` and `equal`. `too`: the first measure may be chance, too."""
+    measures_of: dict[str, list[str]] = {}  # verdict -> measures
+    for row in rows:
+        measures_of.setdefault(row["verdict"], []).append(row["measure"])
+
     if unclear := measures_of.get("unclear"):
         noun = "difference" if len(unclear) == 1 else "differences"
         also = "also " if too else ""
@@ -282,9 +313,9 @@ def build_tile_of_pair(title: str, shown: str, row: Mapping[str, Any]) -> Tile:
     said = _VERDICTS.get(verdict, verdict)
     if row["measure"] == SEARCHES:
         places = 2
-        if verdict in MORE_OR_FEWER:
-            said = f"{MORE_OR_FEWER[verdict]}, beyond chance"
         verdict = ""
+    if count := name_count(row):
+        verdict, said = "", f"{count.partition(' ')[0]}, beyond chance"
     values = [
         (row["against"], format_number(row["mean_against"], places)),
         (row["system"], format_number(row["mean"], places)),

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.rendering import count_queries
+from goodgain.analysis.comparing.rendering import count_queries, format_signed
 from goodgain.analysis.reporting import plots
 from goodgain.analysis.reporting.page_data import Evidence
-from goodgain.analysis.reporting.page_opening import join_words
+from goodgain.analysis.reporting.page_opening import PLACES, join_words
 from goodgain.analysis.reporting.plots.plot_data import (
     KINDS,
     describe_without_results,
@@ -94,8 +94,8 @@ def _draw_all(evidence: Evidence) -> Iterator[_Plot]:
     yield _Plot("Precision and recall", " ".join([text, *grey]), ax)
     if evidence.funnel is not None:
         text = (
-            "Above each bar: the share of good documents. Good documents that were returned and not opened, or opened and "
-            "not cited, were lost on the way."
+            "Above each bar: the part of it that is good. Unjudged documents count as not good. Good documents that were "
+            "returned and not opened, or opened and not cited, were lost on the way."
         )
         of_highlights = evidence.funnel.frame.filter(pl.col("system").is_in(highlights))
         ax = plots.funnel(replace(evidence.funnel, frame=of_highlights))
@@ -150,7 +150,7 @@ def _draw_differences(comparison: Comparison, measure: str, highlights: Sequence
         if row["wins"] is not None:
             text += f": better in {row['wins']}, worse in {row['losses']}, equal in {row['ties']}"
         if row["difference"] is not None:
-            text += f"; mean {row['difference']:+.3g}"
+            text += f"; mean {format_signed(row['difference'], PLACES)}"
         yield _Plot(f"{system} against {against}, query by query", f"{text}.", ax)
 
 

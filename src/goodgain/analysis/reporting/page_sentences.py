@@ -6,25 +6,31 @@ from typing import Any
 import polars as pl
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.comparison_sentences import describe_correction, describe_costs, explain_intervals
-from goodgain.analysis.comparing.pairs_table import NOT_COMPARABLE
+from goodgain.analysis.comparing.comparison_sentences import (
+    GROUPS,
+    describe_correction,
+    describe_costs,
+    explain_intervals,
+    name_test,
+)
+from goodgain.analysis.comparing.pairs_table import DECIDED, NOT_COMPARABLE
 from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_signed
 from goodgain.analysis.comparing.use_of_documents import STAGES, Funnel
-from goodgain.analysis.reporting.page_opening import MORE_OR_FEWER, PLACES, SEARCHES, join_words
+from goodgain.analysis.reporting.page_opening import PLACES, join_words, name_count
 from goodgain.analysis.reporting.spends import format_amount
 from goodgain.errors import count_of
-from goodgain.files.tables import format_number
+from goodgain.files.tables import Table, format_number
 from goodgain.measures.declaration import ARROWS, GoodGainMeasure, add_arrow, find_declaration
 from goodgain.measures.scores import Scores
 
 #: Means over fewer queries say little.
 _FEW_QUERIES = 10
+#: The sentence on a count, such as `more searches`.
+_SAID_OF_COUNT = "{system} has {verdict} than {against}: {changes}."
 #: Verdict -> sentence on a pair of systems.
 _SAID = {
     "better": "{system} is better than {against} in {changes}.",
     "worse": "{system} is worse than {against} in {changes}.",
-    "fewer": "{system} has fewer searches than {against}: {changes}.",
-    "more": "{system} has more searches than {against}: {changes}.",
     "unclear": "{system} against {against} is unclear, no difference beyond chance, in {changes}.",
     "equal": "{system} and {against} are equal in every query in {names}.",
     None: "No direction is better for {changes}.",
@@ -43,11 +49,13 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
             else:
                 lacking.append(row["measure"])
         incomparable = [name for name in rows_by_verdict if name is not None and name.startswith(NOT_COMPARABLE)]
+        counts = list(dict.fromkeys(filter(None, map(name_count, pairs.iter_rows(named=True)))))
 
         said = []
-        for verdict in ("better", "worse", *MORE_OR_FEWER.values(), "unclear", "equal", *incomparable, None):
+        for verdict in (*DECIDED, *counts, "unclear", "equal", *incomparable, None):
             if rows := rows_by_verdict.get(verdict):
-                template = _SAID.get(verdict, "{system} and {against} are {verdict} in {names}.")
+                other = _SAID_OF_COUNT if verdict in counts else "{system} and {against} are {verdict} in {names}."
+                template = _SAID.get(verdict, other)
                 sentence = template.format(
                     system=system,
                     against=against,
@@ -63,9 +71,7 @@ def describe_comparison(comparison: Comparison) -> Iterator[str]:
 
 def _name_verdict(row: Mapping[str, Any]) -> str | None:
     verdict: str | None = row["verdict"]
-    if row["measure"] == SEARCHES and verdict in MORE_OR_FEWER:
-        return MORE_OR_FEWER[verdict]
-    return verdict
+    return name_count(row) or verdict
 
 
 def describe_method(comparison: Comparison) -> str:
@@ -114,6 +120,30 @@ def describe_words(measures: Sequence[Any], rel: float) -> Iterator[tuple[str, s
         declared = measure.declaration if isinstance(measure, GoodGainMeasure) else find_declaration(measure)
         if declared is not None:
             yield add_arrow(str(measure), declared.better), f"{declared.title}: {declared.definition}"
+
+
+def explain_marks(tables: Iterable[Table], comparison: Comparison | None) -> dict[str, str]:
+    """Return the marks in the cells of tables, with their meaning: bold and *."""
+    marks = {}
+    for table in tables:
+        cells = [cell for row in table.rows for cell in row]
+        if any(cell.best for cell in cells):
+            marks["bold"] = "the best mean of a measure"
+        if comparison is not None and table.name == GROUPS and any(cell.text.endswith("*") for cell in cells):
+            test = name_test(comparison, of_groups=True).removeprefix("Significance: ")
+            marks["*"] = f"a significant difference in a group of queries ({test})"
+    return marks
+
+
+def describe_tables(asked: Iterable[str], tiles: Iterable[str], marks: Mapping[str, str]) -> str:
+    """Say which measures of the tables only the tiles need, and what the marks mean."""
+    asked = [*asked]
+    added = [measure for measure in tiles if measure not in asked]
+    sentences = [f"{mark[0].upper()}{mark[1:]}: {meaning}." for mark, meaning in marks.items()]
+    if added:
+        noun = "the measure of a tile" if len(added) == 1 else "measures of tiles"
+        sentences.insert(0, f"Beside the measures asked for: {join_words(added)}, {noun}.")
+    return " ".join(sentences)
 
 
 def describe_system(

@@ -16,7 +16,7 @@ from goodgain.analysis.comparing.comparison_tables import (
     name_columns_briefly,
 )
 from goodgain.analysis.comparing.rendering import count_queries
-from goodgain.analysis.reporting.page_opening import MORE_OR_FEWER, PLACES, SEARCHES
+from goodgain.analysis.reporting.page_opening import PLACES, name_count
 from goodgain.files.tables import Cell, Table, format_number
 from goodgain.measures.declaration import add_arrow
 from goodgain.measures.names import find_direction, parse_measure
@@ -129,12 +129,12 @@ def _count_verdicts(rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def _say_more_or_fewer(table: Table, pairs: pl.DataFrame) -> Table:
-    """Write `more` and `fewer` as verdicts on the number of searches, as the tiles do. `pairs` are the rows of the table."""
+    """Write `more` and `fewer` as verdicts on counts, as the tiles do. `pairs` are the rows of the table."""
     verdict_at = len(table.header) - 1
     rows = []
     for row, pair in zip(table.rows, pairs.iter_rows(named=True), strict=True):
         cells = list(row)
-        if pair["measure"] == SEARCHES and pair["verdict"] in MORE_OR_FEWER:
-            cells[verdict_at] = Cell(MORE_OR_FEWER[pair["verdict"]])
+        if count := name_count(pair):
+            cells[verdict_at] = Cell(count.partition(" ")[0])
         rows.append(cells)
     return table._replace(rows=rows)

@@ -17,20 +17,23 @@ from goodgain.analysis.comparing.comparison_sentences import build_legend
 from goodgain.analysis.comparing.lost_queries import count_unsearched
 from goodgain.analysis.comparing.rendering import count_queries
 from goodgain.analysis.reporting.page_opening import (
-    MORE_OR_FEWER,
     MOST_SHOWN,
     PLACES,
-    SEARCHES,
     Tile,
     build_tile_of_lost_queries,
     build_tile_of_pair,
     build_tile_of_system,
     choose_first,
-    join_words,
+    describe_decided,
     name_systems,
 )
 from goodgain.analysis.reporting.page_pictures import draw_curves
-from goodgain.analysis.reporting.page_sentences import describe_comparison, describe_method
+from goodgain.analysis.reporting.page_sentences import (
+    describe_comparison,
+    describe_method,
+    describe_tables,
+    explain_marks,
+)
 from goodgain.analysis.reporting.page_tables import build_comparison_tables, build_full_tables, build_means_of_system
 from goodgain.counting.run_opening import stack_systems
 from goodgain.files.escaping import guard_formulas
@@ -136,27 +139,10 @@ def _describe_headline(evidence: EvidenceWithoutLabels) -> Iterator[str]:
 
 
 def _describe_verdicts(comparison: Comparison, base: str, system: str) -> Iterator[str]:
-    """Yield a sentence on the measures in which a system is better or worse than the base, if there are such measures."""
-    measures_of: dict[str, list[str]] = {}  # verdict -> measures
-    searches = ""
-    for row in comparison.pairs.filter(system=system, against=base).iter_rows(named=True):
-        if row["measure"] == SEARCHES:
-            searches = MORE_OR_FEWER.get(row["verdict"], "")
-        else:
-            measures_of.setdefault(row["verdict"], []).append(row["measure"])
-
-    decided = [
-        f"{verdict} in {join_words(measures_of[verdict])}" for verdict in ("better", "worse") if verdict in measures_of
-    ]
-    sentence = ""
-    if decided:
-        sentence = f"Beyond chance, {system} is {', but '.join(decided)}"
-    if searches and decided:
-        yield f"{sentence}, and has {searches} searches than {base}."
-    elif searches:
-        yield f"Beyond chance, {system} has {searches} searches than {base}."
-    elif decided:
-        yield f"{sentence}."
+    """Yield a sentence on the measures in which a system differs from the base beyond chance, if there are such measures."""
+    pairs = comparison.pairs.filter(system=system, against=base)
+    if decided := describe_decided(system, base, pairs.to_dicts()):
+        yield decided
 
 
 def _write_json(evidence: EvidenceWithoutLabels, texts: Mapping[str, Any]) -> str:
@@ -190,6 +176,8 @@ def _write_page(evidence: EvidenceWithoutLabels, texts: Mapping[str, Any]) -> st
     comparison = evidence.comparison
     highlights = choose_first(evidence.systems)
     pictures = [picture | {"svg": Markup(picture["svg"])} for picture in draw_curves(evidence.curves, highlights)]
+    tables = _build_tables(evidence)
+    more = [] if comparison is None else build_full_tables(comparison)
     return render_page(
         _PAGE,
         "report",
@@ -199,9 +187,10 @@ def _write_page(evidence: EvidenceWithoutLabels, texts: Mapping[str, Any]) -> st
         has_iterations=False,  # of the section on searches, which needs labels
         look_first=None,
         verdicts=texts["summary"],
-        tables=_build_tables(evidence),
-        words=evidence.words,
-        more=[] if comparison is None else build_full_tables(comparison),
+        tables=tables,
+        about_tables=describe_tables(evidence.measures, map(str, evidence.tiles), explain_marks(tables, comparison)),
+        words={**evidence.words, **explain_marks([*tables, *more], comparison)},
+        more=more,
         legend=[] if comparison is None else build_legend(comparison),
         most_shown=MOST_SHOWN,
         systems=evidence.systems,

@@ -159,6 +159,9 @@ def _write_page(evidence: Evidence, texts: Mapping[str, Any], summary: _Summary)
     explanations = evidence.explanations.values()
     whole = chain.from_iterable(map(describe_whole, explanations))
     pictures = [picture | {"svg": Markup(picture["svg"])} for picture in draw_all(evidence)]
+    tables = _build_tables(evidence)
+    more = [] if comparison is None else build_full_tables(comparison)
+    marks = page_sentences.explain_marks(tables, comparison)
     return render_page(
         _PAGE,
         "report",
@@ -169,10 +172,11 @@ def _write_page(evidence: Evidence, texts: Mapping[str, Any], summary: _Summary)
         verdicts=summary.verdicts,
         why=_sort_causes(evidence, summary.causes),
         searched=[*dict.fromkeys(map(evidence.tell_cause, whole))],
-        tables=_build_tables(evidence),
-        more=[] if comparison is None else build_full_tables(comparison),
+        tables=tables,
+        about_tables=page_sentences.describe_tables(evidence.measures, map(str, opening.measures), marks),
+        more=more,
         legend=[] if comparison is None else build_legend(comparison),
-        words=evidence.words,
+        words={**evidence.words, **page_sentences.explain_marks([*tables, *more], comparison)},
         most_shown=MOST_SHOWN,
         searches=[*build_search_tables(evidence.searches, opening.highlights)],
         systems=evidence.systems,

@@ -14,7 +14,7 @@ from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FuncFormatter
 
 from goodgain.analysis.comparing.comparison import Comparison
-from goodgain.analysis.comparing.rendering import VERDICT_COLOURS
+from goodgain.analysis.comparing.rendering import VERDICT_COLOURS, format_signed
 from goodgain.analysis.comparing.use_of_documents import Funnel
 from goodgain.analysis.reporting.plots import canvas, plot_data
 from goodgain.analysis.reporting.plots.canvas import Entry, Picture
@@ -28,6 +28,8 @@ _ABOVE: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsi
 _LONGEST = 24
 #: The largest number of queries with names, the height of a row in inches, and its font size in points.
 _MOST_NAMED, _ROW, _SMALL = 40, 0.15, 8
+#: Decimals of a mean difference, as in tables.
+_PLACES = 4
 #: Characters in a line below the axes.
 _WIDTH = 48
 #: Outcome of a query -> colour, hatch.
@@ -213,7 +215,7 @@ def iterations_used(ledger: Any, *, qrels: Any = None, system: str = "", ax: Axe
 def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     """Draw how many documents each system returned, opened and cited per query. Good documents are at the bottom of each bar.
 
-    The number above a bar is the share of good documents. A question mark stands for a stage that the logs do not record.
+    The number above a bar is the part of it that is good. A question mark stands for a stage that the logs do not record.
 
     Args:
         found: what `gg.funnel` returns.
@@ -256,14 +258,14 @@ def funnel(found: Funnel, *, ax: Axes | None = None) -> Axes:
     names.tick_params(length=0, labelcolor=canvas.find_ink(ax))
     names.spines["bottom"].set_visible(False)
     ax.set_ylabel("documents a query, mean")
-    canvas.add_title(ax, "Documents returned, opened and cited", "Above each bar: the share of good documents")
+    canvas.add_title(ax, "Documents returned, opened and cited", "Above each bar: the part of it that is good")
     entries = [Entry(Patch(**look_of_good), "good"), Entry(Patch(**look_of_other), "other or unjudged")]
     canvas.add_legend(ax, entries, own=own)
     return ax
 
 
 def _write_share(row: Mapping[str, Any]) -> str:
-    """Return the share of good documents of a stage: `?` if the logs do not record the stage, nothing if it has no documents."""
+    """Return the part of a stage that is good: `?` if the logs do not record the stage, nothing if it has no documents."""
     if row["good"] is None:
         return "?"
     return "" if row["share"] is None else f"{row['share']:.0%}"
@@ -319,7 +321,7 @@ def per_query(
     ax.axvline(0, color=canvas.find_ink(ax), linewidth=0.8)
     if pair["difference"] is not None:
         entries += _draw_mean(ax, pair)
-        counts.append(f"mean {pair['difference']:+.3g}")
+        counts.append(f"mean {format_signed(pair['difference'], _PLACES)}")
     if (rows.get_column("difference") == 0).all():
         ax.set_xlim(-1, 1)  # matplotlib has no scale for values that are all 0
     ax.set_xlabel(canvas.break_lines(canvas.spell_measure(pair["measure"]), _WIDTH))

@@ -249,9 +249,9 @@ def name_interval(level: float = 0.95) -> str:
     """Return the name of an interval of a mean, for legends.
 
     >>> name_interval()
-    '95 % interval over queries'
+    '95 % interval of the mean'
     """
-    return f"{format_level(level)} interval over queries"
+    return f"{format_level(level)} interval of the mean"
 
 
 def escape_text(text: str) -> str:

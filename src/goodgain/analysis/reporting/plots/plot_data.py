@@ -183,7 +183,7 @@ def choose_pair(
 
 
 def prepare_funnel(funnel: Funnel) -> pl.DataFrame:
-    """Return mean numbers of good and other documents, and the share of good ones, by system and stage. Null: unknown, or 0 / 0."""
+    """Return mean numbers of good and other documents, and the part that is good, by system and stage. Null: unknown, or 0 / 0."""
     tables = []
     for stage in STAGES:
         documents, good = pl.col(stage), pl.col(f"good_{stage}")
