@@ -157,7 +157,10 @@ def _write_docstring(text: str) -> Iterator[str]:
 
 def _name(entry: Any) -> str:
     """Return the name of an argument or attribute, or the class of an error."""
-    return str(getattr(entry, "name", None) or entry.annotation)
+    name = str(getattr(entry, "name", None) or entry.annotation)
+    if name.endswith(","):  # griffe takes the second of two attributes, `base, new`, for a type
+        return f"{name} {entry.annotation}"
+    return name
 
 
 def _find_words(returned: Any) -> str:

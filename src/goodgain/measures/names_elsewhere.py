@@ -83,7 +83,7 @@ _ELSEWHERE = {
 #: Names in other tools (in any case) -> why no measure here computes them, and what to do.
 _NOWHERE = {
     r"p[-_]?mrr(?:@\d+)?": "it compares the rankings of two instructions (FollowIR). Compare these two runs on RR",
-    r"utility|bing|r?ndcg(?:_rel)?|relstring|runid|num_nonrel_judged_ret|rprec_mult\S*|(?:map|p)_avgjg\S*": (
+    r"utility|bing|r?ndcg(?:_rel)?|relstring|runid|yaap|prefs_\w+|num_nonrel_judged_ret|rprec_mult\S*|(?:map|p)_avgjg\S*": (
         "no measure here is equal to it. Compute it with trec_eval"
     ),
     r"q(?:-?measure)?(?:@\d+)?": "no measure here is equal to it. Compute it with NTCIREVAL",

@@ -268,7 +268,20 @@ def _decide(outcomes: Sequence[Outcome], alpha: float, family: str | None) -> li
         p_values = np.array([outcomes[k].p for k in positions], dtype=np.float64)
         for k, p in zip(positions, correct_by_holm(p_values), strict=True):
             corrected[k] = replace(outcomes[k], p=_drop_nan(float(p)))
-    return [_decide_outcome(outcome, alpha, family) for outcome in corrected]
+    decided = [_decide_outcome(outcome, alpha, family) for outcome in corrected]
+    _refuse_single_queries(decided)
+    return decided
+
+
+def _refuse_single_queries(outcomes: Iterable[Outcome]) -> None:
+    """Raise `InputError` for a line with `significant` that holds only because one query has no p against a number."""
+    for outcome in outcomes:
+        line = outcome.requirement
+        if line.significant and line.bound is not None and outcome.queries == 1 and outcome.holds:
+            raise InputError(
+                f"{line.text!r} cannot fail: {outcome.system} has a value in one query, and one query cannot show significance. "
+                "Give more queries, or leave out 'significant'."
+            )
 
 
 def _group_tests(outcomes: Sequence[Outcome], family: str | None) -> Collection[list[int]]:
