@@ -104,6 +104,7 @@ class Summary(msgspec.Struct):
     firsts: dict[str, str] = msgspec.field(default_factory=dict)
 
     def add(self, other: Summary) -> None:
+        """Add the counts of another summary. Of texts and first places, keep the own ones; the other's only fill gaps."""
         for name in self.__struct_fields__:
             value, addition = getattr(self, name), getattr(other, name)
             if isinstance(value, Counter):
@@ -151,6 +152,7 @@ class Summary(msgspec.Struct):
         self.firsts.setdefault(name, at)
 
     def count_unnamed(self, query_id: str) -> None:
+        """Count a query that the table `query_ids=` does not name. The notice lists the first ids."""
         self.unnamed += 1
         if self.unnamed == 1:
             self.first_unnamed = query_id
@@ -245,6 +247,7 @@ class Summary(msgspec.Struct):
             yield f"{count_of(self.errors, 'trace or file', 'traces or files')} left out because of errors"
 
     def _describe_elsewhere(self) -> str:
+        """Say how many searches were in turns before the one that became the query, and are not counted."""
         all_searches = sum(self.searches.values()) + self.searches_elsewhere
         turn = "the last turn that searched" if spell("turns", "searching") in self.choices else "the last turn"
         sentence = (
@@ -282,6 +285,7 @@ class Summary(msgspec.Struct):
             notice("log_reading", text)
 
     def _describe_particulars(self) -> Iterator[str]:
+        """Yield the notices that need more than one counter, or that name what was counted."""
         if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
             yield (
                 f"the {self.joined_runs} share no query: neither ids nor questions are the same. Give equal queries one id "

@@ -208,6 +208,7 @@ class ChosenTools:
         return self.rule is not None and self.rule(name)
 
     def opens(self, name: str) -> bool:
+        """Return whether a tool opens documents. What the caller says about it decides; a tool that searches does not open."""
         decision = self.find(name)
         if decision is not None:
             return decision == "open"
@@ -341,6 +342,10 @@ def _take_keywords(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _find_query_key(arguments: dict[str, Any]) -> str | None:
+    """Return the first known key of a query that has a value. If there is none, return the key of the only argument that is a text.
+
+    Return None if several arguments are texts.
+    """
     for key in _QUERY_KEYS:
         if arguments.get(key):
             return key

@@ -44,16 +44,18 @@ class CallPairer:
         self._open_by_content: dict[tuple[Any, bytes], OrderedDict[int, Found]] = {}
 
     def is_certain(self, event: Found) -> bool:
-        """Return whether `one` is certain to be a call or to hold traces. A search with a query is certain to be a call."""
-        if (call := event.call) is None:
+        """Return whether an event is certain to be a call or to hold traces. A search with a query is certain to be a call."""
+        call = event.call
+        if call is None:
             return bool(event.traces)
-        asks = self._is_search(call.tool) and bool(extract_queries(call.arguments))
-        return event.is_sure or call.answered or asks
+        is_search_with_query = self._is_search(call.tool) and bool(extract_queries(call.arguments))
+        return event.is_sure or call.answered or is_search_with_query
 
     def pair(self, events: list[Found]) -> list[Found]:
         """Pair calls with answers by id, else in order. Drop copies of calls, and objects that are not certainly calls.
 
-        Ids are unique only within a query. An answer from an unknown query may belong to any query.
+        Ids are unique only within a query. An answer from an unknown query may belong to any query. Answers stay in the
+        returned list as events without a call, because an answer ends a group of parallel calls.
         """
         kept_events: list[Found] = []
         guesses: list[tuple[Found, int]] = []  # answers in order, and how many calls stand before each
@@ -64,18 +66,22 @@ class CallPairer:
                     self._open_call(event, event.call)
                     kept_events.append(event)
                 elif self._join_records(earlier, event):
-                    kept_events.append(Found(event.place, event.holders))  # it answers the earlier record
+                    # The record is not a second call: it only brings the answer to the earlier record.
+                    kept_events.append(Found(event.place, event.holders))
             elif event.text is not None or event.traces:
                 kept_events.append(event)
-            elif call_event := self._find_asked(event, guesses):
+            elif call_event := self._find_answered_call(event, guesses):
                 if call_event.call and not call_event.call.answered:
-                    call_event.is_sure, call_event.call.perhaps = True, event.perhaps or call_event.call.perhaps
+                    call_event.is_sure = True
+                    call_event.call.perhaps = event.perhaps or call_event.call.perhaps
                 output = _read_unsure_output(event, call_event) if event.perhaps else event.output
                 self._answer(call_event, output, event.place, failed=event.failed)
                 kept_events.append(event)
 
         self._check_guesses(guesses)
         certain = [event for event in kept_events if event.call is None or self.is_certain(event)]
+
+        # A call that no answer names may hold its output under an unusual key.
         for event in certain:
             if event.call and not event.call.answered and event.call.perhaps:
                 event.call.output = _read_unsure_output(event, event)
@@ -84,6 +90,10 @@ class CallPairer:
         return self._drop_planned_calls(certain)
 
     def _open_call(self, event: Found, call: ToolCall) -> None:
+        """Remember a new call by its ids. If it has no answer yet, an answer can find it by id, tool or content.
+
+        The query None stands for answers and records whose query is unknown.
+        """
         event.forms.append(_find_form(event))
         for name in event.ids.values():
             self._latest[event.query, name] = event
@@ -146,7 +156,7 @@ class CallPairer:
 
         return is_answer
 
-    def _find_asked(self, answer: Found, guesses: list[tuple[Found, int]]) -> Found | None:
+    def _find_answered_call(self, answer: Found, guesses: list[tuple[Found, int]]) -> Found | None:
         """Return the call that an answer belongs to, or None. If ids do not name it, return the first open call.
 
         An id that several open calls share, such as the id of their run, names none of them. If several calls are open, add
@@ -198,6 +208,7 @@ class CallPairer:
             )
 
     def _close_call(self, event: Found) -> None:
+        """Remove a call that has its answer now from the calls that wait for answers."""
         keys = [(query, name) for query in (event.query, None) for name in event.ids.values()]
         for key in keys:
             self._open_by_id.get(key, OrderedDict()).pop(id(event), None)
@@ -218,10 +229,10 @@ class CallPairer:
         contents = {(event.query, _describe(event.call)) for event in events if event.call and event.call.answered}
         kept_events = []
         for event in events:
-            is_left = event.call and not event.call.answered and event.query in executed and _is_planned(event)
-            if is_left and event.call and (event.query, _describe(event.call)) in contents:
+            was_only_planned = event.call and not event.call.answered and event.query in executed and _is_planned(event)
+            if was_only_planned and event.call and (event.query, _describe(event.call)) in contents:
                 continue
-            if is_left:
+            if was_only_planned:
                 self._source.summary.count("planned", format_place(self._locate(event.place)))
             else:
                 kept_events.append(event)

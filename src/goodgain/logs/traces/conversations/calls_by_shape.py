@@ -34,7 +34,8 @@ _OUTPUTS = (
 )
 #: Keys of a tool's whole output, beside the text that the model got.
 _RAW_OUTPUTS = ("rawoutput",)
-_IDS = ("toolcallid", "tooluseid", "callid", "functioncallid", "invocationid", "id", "runid")
+_CALL_IDS = ("toolcallid", "tooluseid", "callid", "functioncallid", "invocationid")
+_IDS = (*_CALL_IDS, "id", "runid")
 _ERRORS = ("error", "iserror", "errormessage", "toolerror")
 #: Keys with the type of an object, and normalised types of answers and calls.
 KINDS = ("type", "event", "kind", "role", "from")
@@ -84,11 +85,14 @@ class Found(Struct):
 
 
 class _Fields:
+    """The fields of an object, found by normalised keys: in lower case and without punctuation."""
+
     def __init__(self, item: Object) -> None:
         self.item = item
         self.keys = {name: key for key, name in reversed(normalise_keys(tuple(item)))}
 
     def select(self, names: Collection[str]) -> list[tuple[str, Any]]:
+        """Return (key as written, value) of each field that `names` names, in the order of `names`."""
         return [(self.keys[name], self.item[self.keys[name]]) for name in names if name in self.keys]
 
     def find(self, names: Collection[str]) -> tuple[str | None, Any]:
@@ -99,6 +103,7 @@ class _Fields:
 
     @property
     def kind(self) -> str:
+        """The normalised type of the object (`toolresult`), under the first of `KINDS` that holds text; empty if none does."""
         kinds = (normalise_key(value) for key in KINDS if isinstance(value := self.item.get(key), str))
         return next(filter(None, kinds), "")
 
@@ -108,6 +113,7 @@ class _Fields:
         return next((name for name in names if isinstance(name, str) and _NAME.fullmatch(name)), None)
 
     def ids(self, names: Collection[str] = _IDS) -> dict[str, str]:
+        """Return the ids under the keys `names`, by normalised key."""
         ids = {name: id_or_none(self.item[self.keys[name]]) for name in names if name in self.keys}
         return {name: text for name, text in ids.items() if text}
 
@@ -140,6 +146,7 @@ class CallFinder:
         return self.find(value)
 
     def find(self, value: Any, place: Place = (), holders: Holders = ()) -> list[Found]:
+        """Return the calls, answers, texts and known traces in an object or a list, in the order of the log."""
         if isinstance(value, dict):
             holders = (*holders, (place, value))
         if (traces := self._read_known(value, place)) is not None:
@@ -148,10 +155,11 @@ class CallFinder:
             lists = self._find_named_lists(value, place, holders) if self._takes_lists else []
             if not lists:
                 return self._find_in_object(_Fields(value), place, holders)
-            keys = {call_of_list.call.tool for call_of_list in lists if call_of_list.call}
-            other_fields = _Fields({key: inner for key, inner in value.items() if key not in keys})
+
+            keys_of_lists = {list_event.call.tool for list_event in lists if list_event.call}
+            other_fields = _Fields({key: inner for key, inner in value.items() if key not in keys_of_lists})
             events = self._find_in_object(other_fields, place, holders)
-            if other_fields.kind in _USERS:
+            if other_fields.kind in _USERS:  # the user's text comes first: it begins the turn of these searches
                 return [*events, *lists]
             return [*lists, *events]
 
@@ -180,6 +188,7 @@ class CallFinder:
         return lists
 
     def _find_inner(self, value: Any, place: Place, holders: Holders) -> list[Found]:
+        """Find events in a field's value, or in a list's member. Parse JSON text only under `_JSON_FIELDS`; other text has none."""
         if isinstance(value, str) and value.startswith(("{", "[")) and normalise_key(str(place[-1])) in _JSON_FIELDS:
             value = parse_if_json(value)
         if isinstance(value, (dict, list)):
@@ -189,16 +198,23 @@ class CallFinder:
     def _find_fields(
         self, own: _Fields, skipped: Collection[str | None], place: Place, holders: Holders
     ) -> list[Found]:
+        """Find events inside the fields of an object, except the fields `skipped`."""
         unread = ((key, value) for key, value in own.item.items() if key not in skipped)
         return [event for key, value in unread for event in self._find_inner(value, (*place, key), holders)]
 
     def _find_in_object(self, own: _Fields, place: Place, holders: Holders) -> list[Found]:
+        """Return what an object is, followed by the events inside it.
+
+        An object is a text of the user, a call (a tool with arguments), an answer (an output with an id, a tool or the type of
+        an answer), or a text of the agent. Any other object is only searched.
+        """
         item = own.item
         at = self._locate(place)
         tool = own.tool
         if _PIECE.search(own.kind):
             return []  # the whole call comes later
 
+        # `key` leads to an inner object with the arguments of the call, and perhaps with its output.
         fields, key = _find_call_fields(own)
         arguments_key, arguments = fields.find(_ARGUMENTS)
         if isinstance(arguments, dict) and "properties" in arguments:
@@ -210,24 +226,22 @@ class CallFinder:
             output = fields.find(_OUTPUTS)[1]
 
         says_answer = _ANSWER.fullmatch(own.kind) is not None
-        refers = bool(own.ids(_IDS[:-2]))
+        names_call = bool(own.ids(_CALL_IDS))
         if own.kind in _USERS:
-            text_key, text = own.find(_TEXTS)
-            skipped = [text_key] if isinstance(text, str) else []
-            spoken = Found(place, holders, text=message_text(text))
-            return [spoken, *self._find_fields(own, skipped, place, holders)]
+            return self._read_user(own, place, holders)
         if tool is not None and arguments_key is not None:
             call_id = next(iter(own.ids().values()), None)
             call = ToolCall(tool, at, call_id, arguments, failed=own.failed)
             _set_output(call, output, own, (arguments_key, key))
             inner = self._find_inside_call(own, call, (arguments_key, key), (output_key, output), place, holders)
             is_listed = len(place) > 1 and normalise_key(str(place[-2])) == "toolcalls"
-            is_sure = refers or call.answered or is_listed or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
+            has_mark_of_call = is_listed or _CALL.fullmatch(own.kind) is not None or "id" in own.keys
+            is_sure = names_call or call.answered or has_mark_of_call
             request = Found(place, holders, call, own.ids(), is_sure, is_apart=not call.answered)
             request.unsure_output = item.get(call.perhaps)
             return [request, *inner]
-        if output_key is not None and (says_answer or refers or tool is not None):
-            is_sure = says_answer or refers
+        if output_key is not None and (says_answer or names_call or tool is not None):
+            is_sure = says_answer or names_call
             answer = Found(place, holders, ids=own.ids(), is_sure=is_sure, tool=tool, failed=own.failed)
             answer.output = mark_unanswered(output)
             return [answer, *self._find_fields(own, [output_key] if is_sure else [], place, holders)]
@@ -238,23 +252,33 @@ class CallFinder:
 
         output_key, output = own.find(_BESIDE)
         inner = self._find_fields(own, [output_key], place, holders)
-        is_silent = own.kind in _AGENTS and not inner
-        if is_silent and any(isinstance(item.get(key), str) and item[key] for key in _TEXTS):
-            return [Found(place, holders, text="")]
+        makes_no_call = own.kind in _AGENTS and not inner
+        if makes_no_call and any(isinstance(item.get(key), str) and item[key] for key in _TEXTS):
+            return [Found(place, holders, text="")]  # the agent spoke
         return inner + self._answer_inner_calls(output, (*place, output_key or ""), inner, holders)
+
+    def _read_user(self, own: _Fields, place: Place, holders: Holders) -> list[Found]:
+        """Return the text of the user, followed by the events in the object: an answer of a tool may be in the user's name."""
+        text_key, text = own.find(_TEXTS)
+        skipped = [text_key] if isinstance(text, str) else []
+        spoken = Found(place, holders, text=message_text(text))
+        return [spoken, *self._find_fields(own, skipped, place, holders)]
 
     def _find_inside_call(
         self, own: _Fields, call: ToolCall, read: tuple[str, str | None], output: tuple[str | None, Any], place: Place,
         holders: Holders,
     ) -> list[Found]:  # fmt: skip
-        """Return the calls inside a call. Raise an InputError for a search inside a search, or inside the output of a tool."""
+        """Return the calls inside a call. Raise an InputError for a search inside a search, or inside the output of a tool.
+
+        `read` holds the key of the arguments, and the key of the inner object with the arguments (or None).
+        """
         output_key, value = output
         is_search = self._is_search(call.tool)
         skipped = [*read, output_key if is_search else None]
         inner = self._find_fields(own, skipped, place, holders)
         if output_key is not None and not is_search and not self._is_named:
-            is_beside = output_key == read[1]
-            events = self._find_inner(value, (*place, output_key), holders) if is_beside else inner
+            is_in_inner_object = output_key == read[1]
+            events = self._find_inner(value, (*place, output_key), holders) if is_in_inner_object else inner
             self._check_output(call, (*place, output_key), events)
 
         calls = [event.call for event in inner if event.call]
@@ -289,6 +313,10 @@ class CallFinder:
 
 
 def _set_output(call: ToolCall, output: Any, own: _Fields, read: tuple[str | None, ...]) -> None:
+    """Set the output of a call. If there is a raw output too, it replaces the output, which becomes the spare one.
+
+    Without an output, `call.perhaps` names the key that may hold it. `read` holds keys that are read already.
+    """
     call.output = mark_unanswered(output)
     call.remedy = "no key that goodgain knows holds its answer"
     call.perhaps = _find_perhaps(own, read)
@@ -414,6 +442,7 @@ def _read_event_kind(member: Any) -> tuple[str, str] | None:
 
 
 def _read_event_output(data: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the output of an event and its error, or None for no error. The output may be a message that wraps a tool's output."""
     if (error := data.get("error")) is not None:
         return "", error
     output = data.get("documents") if data.get("output") is None else data["output"]

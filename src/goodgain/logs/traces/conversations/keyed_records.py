@@ -58,7 +58,7 @@ def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is
 
     If `is_asked` is true, the object or an outer object has a question. All values may belong to this one question.
     """
-    searching_keys = {str(event.place[len(place)]): None for event in calls}
+    searching_keys = {str(event.place[len(place)]): None for event in calls}  # a set in the order of the log
     alike = _select_alike(held, searching_keys)
     ids = _select_ids(key for key, value in held.items() if isinstance(value, (dict, list)))
     if max(len(alike), len(ids)) < 2 or _are_groups(alike.values()):
@@ -66,12 +66,13 @@ def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is
 
     openings = {key: next(filter(None, map(find_opening, _lists_of(value))), "") for key, value in alike.items()}
     questions = {key: text for key, value in alike.items() if (text := find_question(value, ASKED) or openings[key])}
+    # Each value with a search has a question, and no two questions are equal.
     differ = searching_keys.keys() <= questions.keys() and 1 < len(questions) == len(set(questions.values()))
     are_several = len(searching_keys) > 1
     are_named = searching_keys.keys() <= ids and len(ids) > 1
     have_lists = all(has_list(event, event.place[: len(place) + 1]) for event in calls)
     questions_of_ids = [text for key in ids if (text := find_question(held[key], ASKED))]
-    are_runs = len(questions_of_ids) > 1 and len(set(questions_of_ids)) == 1
+    are_runs = len(questions_of_ids) > 1 and len(set(questions_of_ids)) == 1  # of one question
     are_parts = _are_parts(alike, {*searching_keys, *questions})
     if not (are_parts or is_asked):
         if are_named and have_lists and not are_runs:
@@ -89,6 +90,10 @@ def _judge_records(held: dict[str, Any], place: Place, calls: list[Found], *, is
 
 
 def _select_alike(held: dict[str, Any], searching_keys: Collection[str]) -> dict[str, Any]:
+    """Return the fields with values like those under `searching_keys`: lists, or objects that have a key which all of these have.
+
+    If these are partly lists and partly objects, return no fields.
+    """
     values: list[Any] = [held.get(key) for key in searching_keys]
     if all(isinstance(value, list) for value in values):
         return {key: value for key, value in held.items() if isinstance(value, list)}
@@ -99,11 +104,13 @@ def _select_alike(held: dict[str, Any], searching_keys: Collection[str]) -> dict
 
 
 def _are_groups(values: Iterable[Any]) -> bool:
+    """Return whether a value without a question has a list of records with questions: its key names a group, such as `test`."""
     lists = (members for value in values if not find_question(value, ASKED) for members in _lists_of(value))
     return any(find_question(member, ASKED) for members in lists for member in objects_in(members))
 
 
 def _are_parts(alike: dict[str, Any], keys: Collection[str]) -> bool:
+    """Return whether a key names a part of a run, a record is such a part, or a record's text names another of the keys."""
     records = [value for value in alike.values() if isinstance(value, dict)]
     named = ((value, record) for record in records for value in record.values() if isinstance(value, str))
     names_other = (value in alike and alike[value] is not record for value, record in named)

@@ -42,7 +42,7 @@ class Key(NamedTuple):
 
 
 def split_traces(event: Found) -> list[Found]:
-    """Split `one` into one `Found` per trace. If `one` has fewer than two traces, return a list that holds only `one`."""
+    """Split an event into one `Found` per trace. An event with fewer than two traces stays whole."""
     if len(event.traces) < 2:
         return [event]
     records = [((*event.place, number), trace) for number, trace in enumerate(event.traces)]
@@ -107,8 +107,11 @@ def tell_queries_apart(
     """
     if not calls:
         return lambda event: Key(())
-    paths = list(filter(None, [source.query_path]))
-    for name in paths if source.query_path.startswith("/") else (*paths, *_QUERY_IDS):
+    # The user's path comes first. A path with `/` is exact: no other field is tried.
+    names = [source.query_path] if source.query_path else []
+    if not source.query_path.startswith("/"):
+        names += _QUERY_IDS
+    for name in names:
         find_id = partial(_find_id, name=name)
         if all(map(find_id, calls)):
             source.summary.ids_from = source.summary.ids_from or name
@@ -231,7 +234,8 @@ def gather_queries(
             key = find_key(Found((*place, ""), ((place, record),) if isinstance(record, dict) else ()))
             if key is None:
                 continue
-            if key.query_id == index or (isinstance(neighbours, list) and find_question(record)):
+            is_query = key.query_id == index or (isinstance(neighbours, list) and find_question(record))
+            if is_query:
                 groups.setdefault(key.query, FoundQuery(key, record))
             if key.query in groups and isinstance(record, dict):
                 groups[key.query].events.append(record)
@@ -248,6 +252,7 @@ def find_own_id(event: Found) -> str | None:
 
 
 def _find_id(event: Found, name: str) -> Key | None:
+    """Return the key of the innermost object around the event with an id at the path `name`, or None if no object has one."""
     for place, holder in reversed(event.holders):
         if (query_id := id_or_none(follow_path(holder, name))) is not None:
             return Key(place, query_id, query_id)
@@ -255,6 +260,7 @@ def _find_id(event: Found, name: str) -> Key | None:
 
 
 def _find_by_question(event: Found) -> Key | None:
+    """Return the key of the outermost object with a question. The question must be under one of the keys `ASKED`: else None."""
     asking = ((place, holder) for place, holder in event.holders if find_question(holder))
     place, holder = next(asking, ((), None))
     question = find_question(holder, ASKED)
@@ -283,6 +289,10 @@ def _find_by_key(event: Found, places: Collection[Place]) -> Key | None:
 
 
 def _find_run(event: Found, find: Callable[[Found], Key | None], whole: set[Place], *, of_runs: bool) -> Key | None:
+    """Return the key that `find` returns, with the event's run. Two runs of one query id are two queries.
+
+    Two records of one list in `whole` (the places of such lists) are two queries too. `of_runs`: all calls name their run.
+    """
     if (key := find(event)) is None:
         return None
     is_whole = key.place[:-1] in whole and not is_part(dict(event.holders)[key.place])
@@ -291,6 +301,10 @@ def _find_run(event: Found, find: Callable[[Found], Key | None], whole: set[Plac
 
 
 def _find_trial(event: Found) -> str | None:
+    """Return the name of the run in the innermost object that has one, or None.
+
+    In a step, or in the event itself, `epoch` and `attempt` do not name a run: they may count retries.
+    """
     values = (
         find_id(holder, OF_RUNS if place == event.place or is_part(holder) else REPEATS)
         for place, holder in reversed(event.holders)
@@ -314,6 +328,7 @@ def _may_be_step(event: Found, level: int, record: Any) -> bool:
 
 
 def _follow(value: Any, place: Place) -> Any:
+    """Return the value at a place, or None. Parse fields on the way that hold JSON as text."""
     for key in place:
         if isinstance(value, str):
             value = loads(value)  # a field that holds JSON as text

@@ -133,6 +133,7 @@ def find_new_results(calls: list[ToolCall], searches: list[ToolCall]) -> Iterato
 
 
 def _read_results(call: ToolCall) -> tuple[Result, ...]:
+    """Return the results in the output of a call, else in its spare output, else no results."""
     for output in (call.output, call.spare):
         if output is not UNANSWERED:
             try:

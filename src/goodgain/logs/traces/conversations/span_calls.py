@@ -102,6 +102,7 @@ class StepFinder:
         self._names = {as_word(call["name"]) for call in calls.values()}
 
     def find(self, span: Span, latest: int) -> int:
+        """Return the index of the step to which a call belongs. `latest` is the step of the latest model span."""
         end, running = self._running.get((span.trace_id, span.parent_id), (0, latest))
         is_parallel = span.start < end and as_word(find_tool_name(span)) not in self._names
         index = self._by_call.get(str(span.get(CALL_ID)), running if is_parallel else latest)
@@ -123,6 +124,10 @@ def is_inside_its_copy(span: Span, above: tuple[Span, ...]) -> bool:
 
 
 def read_retrieval(span: Span, remedy: str) -> ToolCall:
+    """Return the call of a retriever, always a search. Its output is the documents in the span's attributes, even none of them.
+
+    If the span has no such attribute, the output is the span's output value.
+    """
     documents = read_documents(span, "retrieval.documents") or read_documents(span, "gen_ai.retrieval.documents")
     name = span.get("tool.name") or span.get("gen_ai.data_source.id") or span.name or "retriever"
     query = span.get("gen_ai.retrieval.query.text") or span.get("input.value")
@@ -152,8 +157,10 @@ def read_reranking(span: Span) -> ToolCall:
 
 
 def read_documents(span: Span, name: str) -> list[Attributes]:
-    held = span.get_objects(name)
-    documents = [{key.removeprefix("document."): value for key, value in one.items()} for one in held]
+    """Return the documents in the list attribute `name`, without the prefix `document.` of their keys."""
+    documents = []
+    for fields in span.get_objects(name):
+        documents.append({key.removeprefix("document."): value for key, value in fields.items()})
     for document in documents:
         if isinstance(document.get("metadata"), str):
             document["metadata"] = parse_if_json(document["metadata"])
@@ -165,6 +172,10 @@ def find_tool_name(span: Span) -> Any:
 
 
 def read_tool(span: Span, remedy: str) -> ToolCall:
+    """Return the call of a tool. If LangChain's message wraps the output, the call gets the message's artifact, else its content.
+
+    Beside an artifact, the content is the spare output.
+    """
     outputs = (span.get(name) for name in ("output.value", "gen_ai.tool.call.result", "gen_ai.output", "tool_response"))
     output = next((candidate for candidate in outputs if candidate is not None), None)
     value = object_or_empty(parse_if_json(output))
@@ -173,12 +184,15 @@ def read_tool(span: Span, remedy: str) -> ToolCall:
     content = message.get("content")
     artifact = message.get("artifact")
     output_of_tool = mark_unanswered(output if content is None else content)
-    first, spare = (output_of_tool, UNANSWERED) if artifact is None else (artifact, output_of_tool)
+    spare: Any = UNANSWERED
+    if artifact is not None:
+        spare = output_of_tool
+        output_of_tool = artifact
     inputs = (
         span.get(name) for name in ("input.value", "gen_ai.tool.call.arguments", "gen_ai.tool.args", "tool_arguments")
     )
     arguments = next(filter(None, inputs), None)
     return ToolCall(
-        expect_text(find_tool_name(span) or None, f"{span.at}/name"), span.at, span.span_id, arguments, first, spare,
-        failed=span.failed or message.get("status") == "error", remedy=remedy,
+        expect_text(find_tool_name(span) or None, f"{span.at}/name"), span.at, span.span_id, arguments, output_of_tool,
+        spare, failed=span.failed or message.get("status") == "error", remedy=remedy,
     )  # fmt: skip

@@ -63,6 +63,11 @@ class _StepReader:
         self._tool_times: dict[int, tuple[int, int]] = {}  # by step
 
     def read(self, span: Span) -> None:
+        """Add what a span records. Spans come in the order of their start.
+
+        A span of a model begins a step. In a trace without models, a call after the end of all earlier calls begins a step, if
+        `iteration` is "sequential". `costs` needs the time from the first begin to the last end of a step's tools.
+        """
         above = tuple(iterate_ancestors(span, self._root.by_id))
         self._report_unknown_span(span, above)
         if span.kind == "LLM":
@@ -209,8 +214,8 @@ def _add_calls_without_spans(source: Source, root: SpanTree, steps: list[Step]) 
 def _read_invoked(source: Source, root: SpanTree, span: Span, remedy: str) -> list[ToolCall]:
     """Return the calls in a span of Haystack's ToolInvoker. Return no calls if spans of tools are below the span."""
     is_invoker = str(span_calls.find_tool_name(span)).replace("_", "").lower().startswith("toolinvoker")
-    above = (one for tool in root.select_kind("TOOL") for one in iterate_ancestors(tool, root.by_id))
-    if not is_invoker or any(one is span for one in above):
+    above_tools = (ancestor for tool in root.select_kind("TOOL") for ancestor in iterate_ancestors(tool, root.by_id))
+    if not is_invoker or any(ancestor is span for ancestor in above_tools):
         return []
 
     calls: list[ToolCall] = []

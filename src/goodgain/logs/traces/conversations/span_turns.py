@@ -141,8 +141,9 @@ def _find_roots(source: Source, spans_read: Iterable[Span]) -> list[_Root]:
         key = span.span_id, span.name, span.start
         if (earlier := of_trace.get(key)) is not None:  # exported twice, or at start and at end
             span.end, span.failed = max(span.end, earlier.end), span.failed or earlier.failed
-            attributes = {name: one for name, one in span.attributes.items() if one or name not in earlier.attributes}
-            span.attributes = {**earlier.attributes, **attributes}
+            # An empty value of the later span does not replace a value of the earlier one.
+            later = {name: value for name, value in span.attributes.items() if value or name not in earlier.attributes}
+            span.attributes = {**earlier.attributes, **later}
         of_trace[key] = span
 
     roots = []
@@ -261,6 +262,7 @@ def _read_messages(span: Span) -> tuple[list[str], str]:
 
 
 def _read_answer(span: Span) -> str | None:
+    """Return the model's last text in a span: of output messages, else of the last message or a known key of the output value."""
     texts = [message_text(message.get("message.content")) for message in span.get_objects("llm.output_messages")]
     messages = objects_in(parse_if_json(span.get("gen_ai.output.messages")))
     texts += [message_text(part.get("content")) for message in messages for part in objects_in(message.get("parts"))]
@@ -281,6 +283,10 @@ def _read_answer(span: Span) -> str | None:
 
 
 def _find_model_calls(span: Span) -> Iterator[Attributes]:
+    """Yield the calls in a model's answer as objects with `id`, `name`, `arguments` and `at`. A call without an id gets one.
+
+    OpenInference flattens calls to keys such as `message.tool_calls.0.tool_call.function.name`. OTel GenAI has parts of messages.
+    """
     for index, message in enumerate(span.get_objects("llm.output_messages")):
         calls: dict[str, Attributes] = {}
         for key, value in message.items():

@@ -116,11 +116,13 @@ def _flatten(value: Attributes, prefix: str = "", depth: int = _MAX_DEPTH) -> At
 
 
 def _add(attributes: Attributes, name: str, value: Any) -> None:
+    """Set an attribute, unless the value is None or the attribute has a value already."""
     if value is not None and attributes.get(name) is None:
         attributes[name] = value
 
 
 def _read_vercel(attributes: Attributes, name: str, _: ToolPredicate) -> str:
+    """Return the kind of a span of the Vercel AI SDK. Copy the prompt, the text and the calls of a model's span."""
     if attributes.get("ai.toolCall.name") is not None:
         return "TOOL"
     _add(attributes, "output.value", attributes.get("ai.response.text"))
@@ -141,6 +143,7 @@ def _read_vercel(attributes: Attributes, name: str, _: ToolPredicate) -> str:
 
 
 def _read_traceloop(attributes: Attributes, name: str, _: ToolPredicate) -> str:
+    """Return the kind of a Traceloop span. Unwrap the query from its input, and the result or documents from its output."""
     given = decode(attributes.get("traceloop.entity.input"))
     output = decode(attributes.get("traceloop.entity.output"))
     if isinstance(output, dict) and {"output", "kwargs"} == output.keys():
@@ -166,6 +169,10 @@ def read_kind(value: Any, kinds: dict[str, str], name: str, is_search: ToolPredi
 
 
 def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -> str:
+    """Return the kind of a Monocle span, and copy its input and output.
+
+    A type that names a place, not an action, has no kind ("").
+    """
     span_type = str(attributes.get("span.type"))
     kind = _MONOCLE_KINDS.get(span_type)
     entities = collect_objects(attributes, "entity")
@@ -180,18 +187,7 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
 
     logged = attributes.get("data.input.input")
     if kind == "LLM":
-        messages = map(
-            decode, logged if isinstance(logged, list) else [logged]
-        )  # each {role: text}, or the text of the user
-        pairs = [
-            next(iter(one.items())) if isinstance(one, dict) and len(one) == 1 else ("user", one) for one in messages
-        ]
-        _add(attributes, "gen_ai.input.messages", [{"role": role, "content": content} for role, content in pairs])
-        called = [one.get("name") for one in entities if str(one.get("type")).startswith("tool.")]
-        parts = [{"type": "tool_call", "name": one} for one in called]
-        _add(attributes, "gen_ai.output.messages", [{"role": "assistant", "parts": parts}] if parts else None)
-        for ours, theirs in (("input", "prompt"), ("output", "completion")):
-            _add(attributes, f"gen_ai.usage.{ours}_tokens", attributes.get(f"metadata.{theirs}_tokens"))
+        _add_messages_of_monocle(attributes, logged, entities)
         return kind
 
     if kind in ("TOOL", "RETRIEVER"):
@@ -205,10 +201,28 @@ def _read_monocle(attributes: Attributes, name: str, is_search: ToolPredicate) -
             ):
                 output = output.get("retrieved_references")  # Bedrock's results, or the answer in their place
             elif isinstance(output, str) and output.endswith("..."):
-                output = None
+                output = None  # Monocle has cut it
             _add(attributes, REMEDY, _MONOCLE_REMEDY)
         _add(attributes, "output.value", output)
     return kind
+
+
+def _add_messages_of_monocle(attributes: Attributes, logged: Any, entities: list[Attributes]) -> None:
+    """Add the messages of a model's span: its input, and the calls that it made. Monocle keeps only their names."""
+    messages = []
+    for logged_message in logged if isinstance(logged, list) else [logged]:
+        message = decode(logged_message)
+        role, content = "user", message
+        if isinstance(message, dict) and len(message) == 1:  # {role: text}
+            role, content = next(iter(message.items()))
+        messages.append({"role": role, "content": content})
+    _add(attributes, "gen_ai.input.messages", messages)
+
+    tools = [entity.get("name") for entity in entities if str(entity.get("type")).startswith("tool.")]
+    parts = [{"type": "tool_call", "name": tool} for tool in tools]
+    _add(attributes, "gen_ai.output.messages", [{"role": "assistant", "parts": parts}] if parts else None)
+    for ours, theirs in (("input", "prompt"), ("output", "completion")):
+        _add(attributes, f"gen_ai.usage.{ours}_tokens", attributes.get(f"metadata.{theirs}_tokens"))
 
 
 #: Prefix of attributes -> prefix of metadata, {new name: attribute to copy}, function that finds the kind.

@@ -135,6 +135,10 @@ def _get_first(raw: dict[str, Any], *keys: str) -> Any:
 
 
 def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> Span:
+    """Return a span from any of the forms in which logs write spans.
+
+    `unknown` says what is not understood, if it may be a search.
+    """
     ids = {**raw, **raw["context"]} if isinstance(raw.get("context"), dict) else raw
     parent = _get_first(raw, "parent_id", "parentSpanId", "parent_span_id", "parentId", "parent")
     if isinstance(parent, dict):  # its context
@@ -176,6 +180,10 @@ def _make_span(source: Source, raw: dict[str, Any], at: str, *, otlp: bool) -> S
 
 
 def _read_kind(source: Source, span: Span, raw: dict[str, Any]) -> str:
+    """Return the kind that the log states (OpenInference), else the kind of a GenAI operation, else that of a vendor's vocabulary.
+
+    A vendor's kind also comes before a GenAI operation that is not in `_KINDS`.
+    """
     translated = translate(span.attributes, span.name, source.is_tool)
     kind = span.get("openinference.span.kind") or raw.get("span_kind")
     if kind is not None:
@@ -239,6 +247,7 @@ def _read_otlp_attributes(pairs: Any, at: str, depth: int) -> Attributes:
 
 
 def _read_otlp_value(value: Any, at: str, depth: int) -> Any:
+    """Return the Python value of an OTLP value such as `{"intValue": "3"}`. Values deeper than `depth` become None."""
     if value is None or not depth:
         return None
     pair: tuple[str, Any] = next(iter(expect_object(value, at).items()), ("stringValue", None))

@@ -142,6 +142,7 @@ class Conversation:
         The answer is the text in the last step of a turn, after the last part that `is_call` accepts. If `content` is None,
         discard the answer of the turn so far.
         """
+        # A search that the model wrote as text, and that no tool received, is noted for the end of the trace.
         is_waiting = bool(self._open) and not self._open[-1].answered
         if content is not None and self._written is None and not is_waiting:
             called = overlooked.find_written_calls(message_text(content))
@@ -172,6 +173,7 @@ class Conversation:
             turn.answer = f"{turn.answer}\n{text}" if turn.answer else text
 
     def call(self, call: ToolCall) -> ToolCall:
+        """Add a call to the latest step of the latest turn, and return it. Begin a step if the turn has none."""
         if not self._turns or not self._turns[-1].steps:
             self.step()
         self._turns[-1].steps[-1].calls.append(call)
@@ -256,6 +258,7 @@ class Conversation:
         raise NotImplementedError(f"{type(self).__module__}: {type(self).__name__} has no method read(item, at)")
 
     def read_all(self, items: Iterable[tuple[Any, str]]) -> Self:
+        """Read each item, and remember those with fields that may hold results beside the calls."""
         for item, at in items:
             self.read(expect_object(item, at), at)
             if not item.keys() <= PLAIN_FIELDS:
@@ -373,11 +376,11 @@ def read_usage(holder: Any) -> Usage | None:
         values: Iterator[Any] = (item.get(name) for item in of for name in names)
         return next((value for value in values if type(value) in (int, float) and 0 <= value <= _MAX_NUMBER), None)
 
-    read = read_number(*_INPUT)
+    read = read_number(*_INPUT)  # tokens that the model read, then tokens that it wrote
     written = read_number(*_OUTPUT)
     cost = read_number(*_COST)
     seconds = read_number("seconds")
-    if read is not None and "input_tokens" in holder:
+    if read is not None and "input_tokens" in holder:  # Anthropic's name, which counts no cached tokens
         read += sum(read_number(name) or 0 for name in (*_WRITTEN_TO_CACHE, *_READ_FROM_CACHE))
     if read is written is seconds is cost is None:
         return None

@@ -175,24 +175,29 @@ class _Threads:
         if self._any_order:
             self._by_history.update(dict.fromkeys(histories, thread))
         self._by_history[_hash_histories(conversation, exchange.answer, histories[-1])[-1]] = thread
-        self._by_history.pop(start, None)
+        self._by_history.pop(start, None)  # an empty history identifies no thread
         if exchange.id is not None:
             self._by_id[exchange.id] = thread
 
 
 def split_exchange(record: Any, asked: str, answered: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Return a record's request and response. Return None if the request lacks `asked` or the response lacks `answered`."""
+    """Return a record's request and response. Return None if the request lacks `asked` or the response lacks `answered`.
+
+    A whole stream of events, as a list or as text, becomes the response that the vendor returns without streaming.
+    """
     request = object_or_empty(record).get("request")
     if not isinstance(request, dict) or asked not in request:
         return None
     response = record.get("response")
-    streamed = None
+    assembled = None
     if isinstance(response, list) and response and all(isinstance(event, dict) for event in response):
-        streamed = assemble_events(response)
+        assembled = assemble_events(response)
     elif (stream := _find_stream(response)) is not None and not stream.lstrip().startswith("{"):
-        streamed = assemble_stream(stream)
-    if streamed is not None and streamed[1] and streamed[0] is not None:
-        response = streamed[0]
+        assembled = assemble_stream(stream)
+    if assembled is not None:
+        streamed_response, is_complete = assembled
+        if is_complete and streamed_response is not None:
+            response = streamed_response
     if isinstance(response, dict) and answered in response:
         return (request, response)
     return None
@@ -235,6 +240,10 @@ def _has_field(request: Any, field: str, depth: int = 3) -> bool:
 
 
 def _find_stream(response: Any) -> str | None:
+    """Return the first text in a response that begins like events or a JSON object: the response, or a field of it. Else None.
+
+    Recorders of cassettes put the text into a further object, under `string` or `text`.
+    """
     for text in response.values() if isinstance(response, dict) else [response]:
         if isinstance(text, dict):
             text = text.get("string", text.get("text"))

@@ -92,6 +92,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
+        """Return role, text and ids of the client's calls and results. None: an answer with only thoughts and vendor's calls."""
         content = message.get("content")
         blocks = objects_in(content)
         texts = content if isinstance(content, str) else [block for block in blocks if block.get("type") == "text"]
@@ -103,6 +104,10 @@ class _Messages(JoinedConversation):
         return (str(message.get("role")), text, ids)
 
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a message: text of the user begins a turn, results answer calls, and calls of the assistant form steps.
+
+        A step begins at the first call of a message, and at each call after a result. An answer without a call is a step too.
+        """
         role = message.get("role")
         content = message.get("content")
         if not isinstance(content, (str, list)):
@@ -122,7 +127,8 @@ class _Messages(JoinedConversation):
         elif role == "assistant":
             self.spend(message.get("usage"))
 
-        new_step, stepped = True, False
+        new_step = True  # the next call begins a step
+        stepped = False
         for block, block_at in blocks:
             if is_result_block(block):
                 call_id, output, failed = read_result_block(block, block_at)

@@ -81,6 +81,10 @@ class _Trajectory(Conversation):
         self.source.not_understood(what, f"{at}/{field}", "searches in the steps of this trajectory")
 
     def read(self, step: dict[str, Any], at: str) -> None:
+        """Read a step of the user as a turn, and one of the agent with its calls and their results.
+
+        Only a step without calls answers.
+        """
         message = step.get("message")
         speaker = step.get("source")
         observation = step.get("observation")

@@ -47,6 +47,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read results of tools, calls (a step), a text of the user (a turn), or a text of an agent (a step). Skip repeats."""
         kind = as_word(message.get("type"))
         content = message.get("content")
         if kind in _REPEATS:

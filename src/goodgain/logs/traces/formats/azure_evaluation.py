@@ -31,6 +31,7 @@ def _has_call(message: dict[str, Any]) -> bool:
 
 def read(source: Source) -> Iterator[Trace]:
     def find_messages(value: Any, at: str) -> Iterator[Placed]:
+        """Yield the messages of a row, the question first. A text instead of a list of messages counts as one message."""
         record = expect_object(value, at)
         if not isinstance(record.get("response"), (str, list)):
             raise unexpected_value(f"{at}/response", "the messages of the response", record.get("response"))
@@ -44,6 +45,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 class _Row(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a message of the user (a turn), of the assistant (a step: its calls, else the answer), or the results of a tool."""
         role = message.get("role")
         content = message.get("content")
         self.report_parts("a message", content, f"{at}/content", _PARTS)
@@ -53,7 +55,8 @@ class _Row(Conversation):
             self.user(message_text(content))
         elif role == "assistant":
             self.step(message.get("createdAt"))
-            calls = [self.call(read_call(*one, call_id="tool_call_id")) for one in parts if _is_of("tool_call", one)]
+            placed_calls = [placed for placed in parts if _is_of("tool_call", placed)]
+            calls = [self.call(read_call(part, part_at, call_id="tool_call_id")) for part, part_at in placed_calls]
             if not calls:
                 self.say(content or [])
         elif role == "tool":

@@ -39,6 +39,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
+    """Read a run. Searches that `tool_call_counts` has beyond those in `result` are added at the end, as unrecorded searches."""
     run = expect_object(value, at)
     query_id = expect_id(run.get("query_id"), f"{at}/query_id")
     metadata = object_or_empty(run.get("metadata"))
@@ -60,16 +61,19 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
 
 
 class _Entries(Conversation):
-    by_reasoning, searches, _new_step = False, 0, True
+    by_reasoning = False  # whether the run logs reasoning, so that calls without reasoning between them are one step
+    searches = 0
+    _new_step = True
 
     def read(self, entry: dict[str, Any], at: str) -> None:
+        """Read a call with its output, a thought, or the answer. Each call is a step; in runs with thoughts, those between two."""
         kind = as_word(entry.get("type"))
         self.report_unread("an entry", entry, at, ("arguments", "output", *_RETURNED))
         if kind == "tool_call":
             if self._new_step or not self.by_reasoning:
                 self.step()
             self._new_step = False
-            self.say(None)
+            self.say(None)  # the text before a call is not the answer
             call = self.call(read_call(entry, at, "tool_name"))
             output = entry.get("output")
             expect_output(output, f"{at}/output")

@@ -31,6 +31,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _find_branch(record: dict[str, Any], at: str) -> list[Placed]:
+    """Return the messages from the root of the tree to the current node, each with its place. An empty node is an empty message."""
     nodes = expect_object(record.get("mapping"), f"{at}/mapping")
     branch = dict[str, Placed]()
     name = record.get("current_node")
@@ -47,6 +48,11 @@ class _Chat(Conversation):
     searches: tuple[ToolCall, ...] = ()  # of the turn
 
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a message. A call is a message of the assistant to a recipient; a message of a tool answers the last open call.
+
+        A final answer may bring the results of the turn's searches. They count only if there is one search, or none: then the
+        answer is the search.
+        """
         author, data = (object_or_empty(message.get(key)) for key in ("author", "metadata"))
         content = object_or_empty(message.get("content"))
         role = as_word(author.get("role"))

@@ -56,8 +56,8 @@ class _Line(NamedTuple):
     kind: str
     message: dict[str, Any]
     message_id: str
-    calls: tuple[dict[str, Any], ...]
-    answers: tuple[str, ...]
+    calls: tuple[dict[str, Any], ...]  # the blocks of calls in the message
+    answers: tuple[str, ...]  # the ids of the calls that the message answers
     is_of_subagent: bool
 
 
@@ -66,6 +66,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_session_line(record: dict[str, Any]) -> bool:
+    """Return whether a record is of Claude Code: a line of a log or of the SDK's stream, or an export of a whole session."""
     if "loglines" in record:
         return any_object(record["loglines"], lambda line: isinstance(line.get("message"), dict))
     message = record.get("message")
@@ -76,7 +77,10 @@ def _is_session_line(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
-    """Yield one trace per session. A file that holds only a subagent's lines is one trace."""
+    """Yield one trace per session. A file that holds only a subagent's lines is one trace.
+
+    A session whose messages are all on the branch of a later session is left out: the later one continues it.
+    """
     lines = list(_read_lines(source))
     if lines and all(line.kind == "result" for line in lines):
         raise unexpected_value(lines[0].at, _ONLY_RESULT, lines[0].record)
@@ -219,6 +223,10 @@ class _SessionReader(Conversation):
     _answered = _acted = False
 
     def read_line(self, line: _Line) -> None:
+        """Read a message of the assistant, answers of tools, or a prompt that the user typed.
+
+        Other lines hold no part of a trace.
+        """
         if line.kind == "result":
             self._answered = True
         if line.kind not in ("user", "assistant"):
@@ -246,6 +254,7 @@ class _SessionReader(Conversation):
                 self._answered = self._acted = False
 
     def _read_assistant(self, line: _Line, blocks: list[Placed]) -> None:
+        """Read a line of the assistant. A step begins unless the line has the same message id as the line before."""
         if self._answered or not self._acted:
             self.user("")  # a stream holds no prompts: each result line ends a turn
         is_first = not self._acted

@@ -51,6 +51,7 @@ def _is_event(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Yield one trace of a rollout, or a trace per thread of `codex exec`: a run that resumes a thread adds to its trace."""
     lines: list[Placed] = []
     for value, at in read_records(source):
         with source.handle_errors():
@@ -142,7 +143,10 @@ def _read_payload(record: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _add_results(item: dict[str, Any], search_ends: list[dict[str, Any]]) -> dict[str, Any]:
-    """Add the results in the first event of the same query to a web search. Remove the event from `searched`."""
+    """Add the results in the first event of the same query to a web search. Remove that event from `search_ends`.
+
+    Return other items unchanged, and searches that have sources.
+    """
     action = object_or_empty(item.get("action"))
     queries = {*extract_queries(action.get("queries")), *extract_queries(action.get("query"))}
     event = next((event for event in search_ends if not queries.isdisjoint(extract_queries(event.get("query")))), None)
@@ -180,7 +184,9 @@ class _Thread(Conversation):
         thread = expect_id(named, f"{first_at}/thread_id")
 
         for lines in runs:
-            ended = [object_or_empty(one.get("item")) for one, _ in lines if one.get("type") == "item.completed"]
+            ended = [
+                object_or_empty(record.get("item")) for record, _ in lines if record.get("type") == "item.completed"
+            ]
             completed = {as_word(item.get("id")) for item in ended}
             for record, at in lines:
                 kind = as_word(record.get("type"))
@@ -199,6 +205,10 @@ class _Thread(Conversation):
         return self.trace(first_at, session_id=thread)
 
     def read(self, item: dict[str, Any], at: str) -> None:
+        """Read an item.
+
+        A thought or message begins a step, and so does the first call of a turn. The last message is the answer.
+        """
         kind = as_word(item.get("type"))
         call = None
         speaks = kind in ("reasoning", "agent_message")

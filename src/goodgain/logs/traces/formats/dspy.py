@@ -31,6 +31,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_prediction(source: Source, value: Any, at: str) -> Trace:
+    """Read a prediction of ReAct. Each numbered tool in `trajectory` is a step; the tool that ends the loop is not a call."""
     record = expect_object(value, at)
     place = f"{at}/trajectory"
     trajectory = expect_object(record.get("trajectory"), place)

@@ -100,6 +100,7 @@ def _is_event(value: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Choose the reader: joined exchanges, rows of ADK events, lines of the CLI, or values that are a trace each."""
     if JoinedConversation.are_exchanges(source.head):
         return ContentReader.join_exchanges(source)
     if any(map(_is_event, source.head.objects)):
@@ -112,6 +113,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
+    """Read a session of ADK events, a session of the CLI, or contents; the response after them, if the record has one."""
     record = object_or_empty(value)
     events = record.get("events")
     app = get_either(record, "appName")
@@ -148,6 +150,7 @@ class ContentReader(JoinedConversation):
 
     @classmethod
     def key(cls, content: Any) -> Hashable | None:
+        """Return the role, the text without thoughts, and the names and ids of calls. None for a message without parts."""
         if not isinstance(content, dict) or not isinstance(content.get("parts"), list):
             return None
         parts = objects_in(content["parts"])
@@ -175,6 +178,7 @@ class ContentReader(JoinedConversation):
         self.tag = text_or_none(get_either(answer, "modelVersion")) or self.tag
 
     def read_events(self, events: Iterable[Placed]) -> Self:
+        """Read the contents of ADK events, each once: pieces of a streamed answer are left out."""
         for event, at in events:
             author = expect_text(event.get("author"), f"{at}/author")
             if event.get("partial") is not True:  # the whole answer comes later
@@ -237,6 +241,10 @@ class ContentReader(JoinedConversation):
             self.say(parts, is_call=lambda part: any(get_either(part, key) for key in _CALLS))
 
     def _read_part(self, part: dict[str, Any], at: str, *, grounded: bool) -> None:
+        """Read a part that is a call or an answer, of the client's tools (functions) or of Google's. Report unknown parts.
+
+        In a grounded message, Google's searches are left out: they are one search, read from the grounding.
+        """
         kind = next((key for key in _CALLS if get_either(part, key) is not None), None)
         if kind is None:
             odd = [key for key, value in part.items() if key not in _KNOWN and (value is not None or len(part) == 1)]
@@ -269,7 +277,7 @@ class ContentReader(JoinedConversation):
                 self.call(ToolCall(tool, at, call_id, asked, is_search=searches, remedy=_HOSTED_REMEDY))
 
     def _answer(self, call_id: str | None, response: Any, at: str, name: str | None = None) -> None:
-        call = self.answer(call_id, UNANSWERED, at, name=name)
+        call = self.answer(call_id, UNANSWERED, at, name=name)  # finds the call; its output is set below
         if not call.answered:
             _set_output(call, response)
 
@@ -291,6 +299,7 @@ def _set_output(call: ToolCall, response: Any) -> None:
 
 
 def _read_event_rows(source: Source) -> Iterator[Trace]:
+    """Yield one trace per session from rows of ADK's table of events. Rows of several sessions may alternate."""
     sessions: dict[str | None, list[Placed]] = {}
     for row, at in read_records(source):
         with source.handle_errors():

@@ -55,6 +55,7 @@ def _is_sample(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Yield a trace per sample of an archive, of logs, or of lines that are samples."""
     if source.head.kind == "zip":
         yield from _read_archive(source)
         return
@@ -121,6 +122,7 @@ def read_transcript(source: Source, sample: dict[str, Any], at: str, query_id: s
 
 
 def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
+    """Return the tokens and seconds of each model call, by the id of the message that it returned."""
     usages: dict[str, Usage] = {}  # by the id of the assistant message
     for event in events:
         output = object_or_empty(event.get("output") if event.get("event") == "model" else None)
@@ -133,6 +135,7 @@ def _read_usages(events: list[dict[str, Any]]) -> dict[str, Usage]:
 
 class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a message: of the user (a turn), of the assistant (a step), or the output of a tool."""
         role = message.get("role")
         content = self._insert_attachments(message.get("content"))
         self.report_unread("a message", message, at, ("content", "tool_calls", "function"))
@@ -170,6 +173,7 @@ class _Messages(Conversation):
             self.report_kind("message", message, "role", at, "user, assistant, tool or system")
 
     def _insert_attachments(self, value: Any, depth: int = _MAX_DEPTH) -> Any:
+        """Replace references to attachments in a value by the texts. A reference without a text stays."""
         if isinstance(value, str) and value.startswith(_ATTACHMENT):
             attached = object_or_empty(self.record.get("attachments"))
             return attached.get(value.removeprefix(_ATTACHMENT), value)

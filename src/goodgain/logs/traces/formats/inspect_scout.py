@@ -32,6 +32,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_row(source: Source, row: dict[str, Any], at: str) -> Trace:
+    """Read a row of transcripts. The task is the query, and each repeat of the task is a run of the system."""
     transcript_id = require_id(row, at, "transcript_id", "the transcript's id")
     query_id = expect_id(row.get("task_id"), f"{at}/task_id") or transcript_id
     transcript = row | {column: parse_if_json(row.get(column)) for column in _JSON_COLUMNS}

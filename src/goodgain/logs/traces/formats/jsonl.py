@@ -88,6 +88,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _report_unknown_item(source: Source, value: dict[str, Any], kind: type[Struct], at: str) -> None:
+    """Report the fields of an object, and of the objects inside, that the format does not have."""
     names = kind.__struct_encode_fields__
     for name, held in value.items():
         if name not in names:
@@ -98,6 +99,10 @@ def _report_unknown_item(source: Source, value: dict[str, Any], kind: type[Struc
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
+    """Read a record of the format `goodgain.trace`.
+
+    Fields `steps` without `turns` make one turn; an empty list makes an empty turn.
+    """
     record = convert_record(value, _Trace, at)
     _report_unknown_item(source, value, _Trace, at)
     if record.version != _VERSION:
@@ -116,6 +121,10 @@ def _read_trace(source: Source, value: Any, at: str) -> Trace:
 
 
 def _read_turn(source: Source, number: int, turn: _Turn, at: str) -> Turn:
+    """Make a turn.
+
+    The calls of a step are its searches, then its opened documents. Opens are known if a step has the field `opens`.
+    """
     steps = []
     for index, step in enumerate(turn.steps):
         calls = [

@@ -68,6 +68,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def _is_message(message: dict[str, Any]) -> bool:
+    """Return whether an object is a message of LangChain: dumped by a serialiser (`lc`), or with a type and content."""
     if "role" in message:
         return False
     if message.get("lc") == 1:
@@ -77,6 +78,7 @@ def _is_message(message: dict[str, Any]) -> bool:
 
 
 def _read_name(message: dict[str, Any]) -> Any:
+    """Return the class (`AIMessage`) of a message that a serialiser dumped, else the type (`ai`)."""
     names = message.get("id") if message.get("lc") == 1 else [message.get("type")]
     if isinstance(names, list) and names:
         return names[-1]
@@ -97,6 +99,7 @@ def _is_update(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Choose the reader: updates of a graph, states in lines (each repeats the messages before), or lists of messages."""
     if any(map(_is_update, source.head.objects)):
         return _read_updates(source)
     if sum(bool(find_list(record, *_MESSAGE_PATHS)[1]) for record in source.head.records) > 1:
@@ -136,6 +139,7 @@ def _read_updates(source: Source) -> Iterator[Trace]:
 
 
 def _read_state(record: Any, at: str) -> Exchange | None:
+    """Return a state of a graph as an exchange without an answer: all messages so far. None if the graph had not begun."""
     state = object_or_empty(record)
     messages, path = find_list(state, *_MESSAGE_PATHS)
     if messages is None and state.keys().isdisjoint(("values", "checkpoint")):
@@ -147,6 +151,7 @@ def _read_state(record: Any, at: str) -> Exchange | None:
 
 
 def _read_query_id(record: Any, at: str) -> str | None:
+    """Return the first query id in the metadata of a state, else the first `thread_id`, else None."""
     values = ((follow_path(record, f"/{path}"), f"{at}/{path}") for path in _METADATA_PATHS)
     held = [(expect_object(metadata, place), place) for metadata, place in values if metadata not in (None, ABSENT)]
     ids = [find_query_id(*pair) for pair in held]
@@ -180,6 +185,10 @@ class _Messages(JoinedConversation):
         self.query_id = _read_query_id(self.record, at) or self.query_id
 
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a message: human (a turn), AI (a step), or the output of a tool.
+
+        A message that was read before, by id, is skipped.
+        """
         kind, body = _read_kind(message), message
         key = "kwargs" if message.get("lc") == 1 else "data" if isinstance(message.get("data"), dict) else None
         if key is not None:
@@ -219,6 +228,7 @@ class _Messages(JoinedConversation):
             self.source.not_understood(f"message of type {kind!r}", at, ", ".join(sorted(_KINDS)))
 
     def _read_calls(self, body: dict[str, Any], at: str) -> None:
+        """Add the calls of an AI message, where newer or older versions of LangChain write them."""
         calls = body.get("tool_calls")
         extra = body.get("additional_kwargs")
         self.read_calls(calls, f"{at}/tool_calls", arguments="args")

@@ -38,6 +38,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def _holds_observations(record: Any, depth: int = 3) -> bool:
+    """Return whether a record is an observation of Langfuse, or holds some in its lists, at most two levels down."""
     if not isinstance(record, dict) or not depth:
         return False
     lists = (record.get(key) for key in ("observations", "traces", "data"))
@@ -48,6 +49,7 @@ def _holds_observations(record: Any, depth: int = 3) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Yield the traces of all observations in a file. A tool around another tool, retriever or model is not a search by name."""
     spans: list[Span] = []
     for value, at in source.documents():
         with source.handle_errors():
@@ -89,6 +91,10 @@ def _unite_copies(spans: list[Span], source: Source) -> None:
 
 
 def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], depth: int = _MAX_DEPTH) -> Iterator[Span]:
+    """Yield the observations in a value: an observation, a trace, a session, an answer of the API, or a list of these.
+
+    `trace` holds fields of the trace around the observations; empty if there is none.
+    """
     if not depth:
         raise unexpected_value(at, f"observations at most {_MAX_DEPTH} deep in lists and objects", value)
     if isinstance(value, list):
@@ -114,6 +120,7 @@ def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], dept
 
 
 def _read_observation(source: Source, record: dict[str, Any], at: str, trace: dict[str, Any]) -> Span:
+    """Return an observation as a span. Metadata of the observation come before those of the trace."""
     span_id = expect_id(record.get("id"), f"{at}/id")
     trace_id = expect_id(get_either(record, "traceId"), f"{at}/traceId")
     parent = expect_id(get_either(record, "parentObservationId"), f"{at}/parentObservationId")

@@ -55,6 +55,7 @@ def _is_run(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Yield the traces of all runs in a file. Records of one run are merged by its id."""
     runs: dict[str, Placed] = {}
     for value, at in source.documents():
         with source.handle_errors():
@@ -82,7 +83,8 @@ def _collect(value: Any, at: str, parent: str | None, runs: dict[str, Placed], d
 
     run_id = require_id(run, at, "id" if "id" in run else "run_id", "the id of a run")
     earlier, first_at = runs.get(run_id, ({}, at))
-    merged = {**earlier, **{key: one for key, one in run.items() if one is not None or key not in earlier}}
+    # A null of a later record does not replace a value of an earlier one.
+    merged = {**earlier, **{key: value for key, value in run.items() if value is not None or key not in earlier}}
     if parent is not None and not merged.get("parent_run_id"):
         merged["parent_run_id"] = parent
 
@@ -91,6 +93,7 @@ def _collect(value: Any, at: str, parent: str | None, runs: dict[str, Placed], d
 
 
 def _read_run(run_id: str, run: dict[str, Any], at: str) -> Span:
+    """Make a span of a run. `dotted_order` gives its start, and its trace if the run has no `trace_id`."""
     kind = expect_text(run.get("run_type"), f"{at}/run_type")
     name = text_or_none(run.get("name")) or ""
     dotted = as_word(run.get("dotted_order"))
@@ -159,6 +162,7 @@ def _find_usages(outputs: Any) -> list[Any]:
 
 
 def _find_tool_calls(outputs: Any) -> list[dict[str, Any]]:
+    """Return the calls in a model's answer as parts of a GenAI message, wherever LangSmith's versions put them."""
     tool_calls: list[dict[str, Any]] = []
     todo = [outputs]
     while todo:

@@ -50,6 +50,7 @@ class _Messages(Conversation):
         self._unread = 0  # records without a message
 
     def read(self, record: dict[str, Any], at: str) -> None:
+        """Read a message: a call of a tool, its answer, or another request, notification or answer, which is passed over."""
         message = _find_message(record)
         if message is None:
             self._unread += 1

@@ -30,6 +30,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Iterator[Span]:
+    """Yield the spans of a trace. Those without a session or metadata of their own get the trace's."""
     record = expect_object(decode(value), at)
     info, data = (expect_object(record.get(key), f"{at}/{key}") for key in ("info", "data"))
     walk_list(data, "spans", f"{at}/data")

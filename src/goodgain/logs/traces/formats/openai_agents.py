@@ -34,6 +34,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Yield a trace per list of items, or per session of an SQLite database."""
     if source.head.raw.startswith(_SQLITE):
         yield from _read_database(source)
         return
@@ -44,6 +45,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_database(source: Source) -> Iterator[Trace]:
+    """Yield a trace per session of an SQLite database, which is opened read-only. Branches of a session are read as one."""
     if compression(source.path) is not None:
         raise InputError(f"{source.path}: is a compressed SQLite database; decompress it first")
     sessions: dict[str | None, list[Placed]] = {}
@@ -81,6 +83,7 @@ def _read_database(source: Source) -> Iterator[Trace]:
 
 
 def _find_table(database: sqlite3.Connection, path: Path) -> str:
+    """Return the only table with the columns of a session. Raise an InputError if there is none, or several."""
     columns = "SELECT name FROM pragma_table_info(?)"
     tables = [str(table) for (table,) in database.execute(_TABLES).fetchall()]
     session_tables = [

@@ -36,6 +36,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Yield the traces of all spans in a file. Records of the kind `trace` have only metadata."""
     records: list[Placed] = []
     for value, at in read_records(source):
         with source.handle_errors():
@@ -57,6 +58,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_span(record: dict[str, Any], at: str, traces: dict[str, dict[str, Any]]) -> Span:
+    """Make a span of a record. `traces` holds the records of the traces by id; a trace without a record has no metadata."""
     data = expect_object(record.get("span_data"), f"{at}/span_data")
     trace_id, span_id = (require_id(record, at, key, "an id") for key in ("trace_id", "id"))
     parent = expect_id(record.get("parent_id"), f"{at}/parent_id")

@@ -139,6 +139,7 @@ class _Messages(JoinedConversation):
 
     @classmethod
     def key(cls, message: dict[str, Any]) -> Hashable | None:
+        """Return the role, the ids of calls and answers, and the text. None for an answer that has neither text nor calls."""
         ids = tuple(str(call.get("id")) for call in objects_in(message.get("tool_calls")))
         text = message_text(message.get("content")).strip()
         if message.get("role") == "assistant" and not text and not ids and not message.get("function_call"):
@@ -146,6 +147,7 @@ class _Messages(JoinedConversation):
         return (str(message.get("role")), ids, str(message.get("tool_call_id")), text)
 
     def read_exchange(self, exchange: Exchange) -> None:
+        """Read the messages that the request has not repeated from an earlier exchange, then the response."""
         self.model = None  # unknown for answers in the request: another model may have given them
         self.read_all(exchange.messages[exchange.repeated_messages :])
 
@@ -162,6 +164,7 @@ class _Messages(JoinedConversation):
         self.query_id, self.tag = find_record_id(self.record), self.tag or text_or_none(self.model)
 
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a message: of the user (a turn), of the assistant (a step), or the output of a tool."""
         role = message.get("role")
         if not message.keys() <= _KNOWN:
             self.report_unread("a message", message, at, _READ)
@@ -181,6 +184,7 @@ class _Messages(JoinedConversation):
             self.report_kind("message", message, "role", at, ", ".join(sorted(_ROLES)))
 
     def _read_answer(self, message: dict[str, Any], at: str) -> None:
+        """Answer the calls that a message of a tool names: in parts (Haystack), in a list of answers (AutoGen), or as a whole."""
         content = message.get("content")
         content_at = f"{at}/content"
         parts = list(walk_parts(content, content_at))
@@ -210,6 +214,11 @@ class _Messages(JoinedConversation):
         self.answer(call_id, expect_output(content, content_at), content_at, name=name)
 
     def _read_calls(self, message: dict[str, Any], at: str) -> None:
+        """Add the calls of an assistant's message: of the client's tools, then those that the vendor ran.
+
+        An answer with citations, or of a model that always searches, is one search. Its results are the citations only if the
+        option `citations` is set; else they are unrecorded.
+        """
         searches_before = self.hosted_searches
         content = message.get("content")
         content_at = f"{at}/content"

@@ -102,6 +102,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_trace(source: Source, value: Any, at: str) -> Trace:
+    """Read a list of items, or a response: its input and other items first, then its output."""
     reader = ItemReader(source, value)
     lists = [("", value)] if isinstance(value, list) else []
     if isinstance(value, dict):
@@ -148,6 +149,7 @@ class ItemReader(JoinedConversation):
         return None
 
     def read_exchange(self, exchange: Exchange) -> None:
+        """Read the items that the request has not repeated from an earlier exchange, then those of the response."""
         # A repeated call may have the output that the first copy lacks.
         for item, at in exchange.messages[: exchange.repeated_messages]:
             kind = as_word(expect_object(item, at).get("type"), "message")
@@ -174,6 +176,7 @@ class ItemReader(JoinedConversation):
         return self
 
     def _read_client_item(self, kind: str, item: dict[str, Any], at: str) -> None:
+        """Read the output of a client's tool, or a message of the user. Messages of the system are passed over."""
         if kind in _CLIENT_ANSWERS:
             call_id = expect_id(item.get("call_id"), f"{at}/call_id")
             output = expect_output(item.get("output"), f"{at}/output")
@@ -194,9 +197,16 @@ class ItemReader(JoinedConversation):
             self._read_message(item, at)
 
     def _read_response(self, items: list[Placed]) -> None:
+        """Read the items of a response into steps. The texts after its last call are the answer.
+
+        All calls of the client's tools are one step. Hosted calls between two thoughts or messages are one step if the response
+        has thoughts; else each of them is a step.
+        """
         by_reasoning = any(item.get("type") == "reasoning" for item, _ in items)
-        new_step, stepped, client_step = True, False, False
-        waiting: list[ToolCall] = []
+        new_step = True  # a thought or message came after the last call
+        stepped = False
+        client_step = False  # a call of the client's tools has begun a step
+        waiting: list[ToolCall] = []  # searches without results
         texts: list[dict[str, Any]] = []
 
         for item, at in items:
@@ -233,6 +243,7 @@ class ItemReader(JoinedConversation):
         self.say(texts)
 
     def _read_message(self, item: dict[str, Any], at: str) -> None:
+        """Read a message of the user (a turn). The answer in a message of the assistant is read elsewhere."""
         if item.get("role") not in _ROLES:
             raise unexpected_value(f"{at}/role", f"a role ({', '.join(_ROLES)})", item.get("role"))
         if item["role"] == "user":
@@ -241,6 +252,7 @@ class ItemReader(JoinedConversation):
         self.report_parts("a message", item.get("content"), f"{at}/content", _PART_TYPES)
 
     def _read_call(self, kind: str, item: dict[str, Any], at: str) -> ToolCall | None:
+        """Return the call that an item is, with its results if they were requested; None for items without a call."""
         if kind in _CLIENT_CALLS:
             call = read_call(item, at, "name", "call_id", _CLIENT_CALLS[kind])
             if (item.get("namespace"), call.tool) == ("web", "run"):

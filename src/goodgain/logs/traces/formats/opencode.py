@@ -45,6 +45,10 @@ class _Session(Conversation):
         self.session_id = expect_id(info.get("id"), f"{at}/info/id")
 
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a message of the user (a turn) or the assistant (a step, or one per part `step-start`).
+
+        Synthetic texts are skipped.
+        """
         info = expect_object(message.get("info"), f"{at}/info")
         parts = list(walk_list(message, "parts", at))
         texts = [part for part, _ in parts if part.get("type") == "text" and part.get("synthetic") is not True]
@@ -62,6 +66,7 @@ class _Session(Conversation):
             self.report_kind("message", info, "role", f"{at}/info", "user or assistant")
 
     def _read_part(self, part: dict[str, Any], at: str) -> None:
+        """Read a part of the assistant: the begin of a step, or a call with its output."""
         kind = as_word(part.get("type"))
         if kind == "step-start":
             self.step()

@@ -24,6 +24,7 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Yield a trace per row of results. The rows of one test have one query id with all providers."""
     tests: dict[Any, str] = {}
     rows: list[Placed] = []
     for record, at in read_records(source):
@@ -31,6 +32,7 @@ def read(source: Source) -> Iterator[Trace]:
         rows += [(record, at)] if members is None else walk_objects(members, f"{at}{found_at}")
 
     def read_row(row: Any, at: str) -> Trace:
+        """Read a row as a trace with one search. The provider is the system."""
         variables = object_or_empty(row.get("vars"))
         reader = Conversation(source, row)
         test = id_or_none(row.get("testIdx")) or repr(variables)

@@ -55,6 +55,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a request or a response; a response is a step. Its texts after the last call are the answer."""
         kind = message.get("kind")
         if as_word(kind) not in _KINDS:
             self.report_kind("message", message, "kind", at, "request or response")
@@ -78,6 +79,10 @@ class _Messages(Conversation):
         self.tag = text_or_none(message.get("model_name")) or self.tag
 
     def _read_part(self, part: dict[str, Any], at: str) -> None:
+        """Read a prompt (a turn), a call, or a result.
+
+        A retry prompt is the failed result of its call; a denied call is not a search.
+        """
         kind = as_word(part.get("part_kind"))
         if kind == "user-prompt":
             self.user(message_text(part.get("content")))

@@ -30,6 +30,7 @@ def is_line(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Yield a trace per session: the branch of its tree of lines that ends in the last line."""
     sessions: dict[str | None, list[Placed]] = {}
     for value, at in read_records(source):
         with source.handle_errors():
@@ -42,7 +43,9 @@ def read(source: Source) -> Iterator[Trace]:
             for line, at in lines:
                 if as_word(line.get("type")) not in _LINES:
                     reader.report_kind("line", line, "type", at, ", ".join(sorted(_LINES)))
-            messages = [one for one in lines if one[0].get("type") in _MESSAGES or one[0].get("message") is not None]
+            messages = [
+                (line, at) for line, at in lines if line.get("type") in _MESSAGES or line.get("message") is not None
+            ]
             branch = _select_branch(messages)
             for line, at in branch:
                 _read_line(reader, line, at)
@@ -69,6 +72,7 @@ def _report_lost_parent(source: Source, lines: list[Placed], branch: list[Placed
 
 
 def _read_line(reader: ContentReader, line: dict[str, Any], at: str) -> None:
+    """Read the content of a line, in the form of Gemini."""
     message = expect_object(line.get("message"), f"{at}/message")
     if not isinstance(message.get("parts"), list):
         raise unexpected_value(f"{at}/message/parts", "a list of parts", message.get("parts"))

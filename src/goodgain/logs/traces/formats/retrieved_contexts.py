@@ -10,7 +10,7 @@ Record: Write an id or URL for each passage. Passages without id and URL are dis
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from goodgain.errors import InputError
@@ -53,9 +53,14 @@ class _Search(NamedTuple):
 
     @property
     def queries(self) -> tuple[str, ...]:
+        """The agent's queries beside the passages, else the question in the innermost object with one; empty if there is none."""
         own_queries = (extract_queries(self.holders[-1].get(name)) for name in _SEARCHED)
+        queries = next(filter(None, own_queries), ())
+        if queries:
+            return queries
         questions = map(_find_question, reversed(self.holders))
-        return next(filter(None, own_queries), ()) or tuple(filter(None, [next(filter(None, questions), "")]))
+        question = next(filter(None, questions), "")
+        return (question,) if question else ()
 
 
 def sniff(head: FileHead) -> bool:
@@ -71,6 +76,8 @@ def sniff(head: FileHead) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Yield a trace per record: each list of passages is the output of one search, which is a step."""
+
     def read_record(record: Any, at: str) -> Trace:
         reader = Conversation(source, expect_object(record, at))
         searches = list(_find_searches(record, at))
@@ -120,23 +127,37 @@ def _find_wrapper(value: Any) -> str | None:
 def _find_searches(
     value: Any, at: str, holders: tuple[dict[str, Any], ...] = (), turn: str = "", depth: int = _MAX_DEPTH
 ) -> Iterator[_Search]:
+    """Yield each list of passages in a value as a search. Of the empty lists in an object, only one is a search, and only if
+    the object has no other list.
+
+    `holders` are the objects around the value; `turn` is the question of the turn around it.
+    """
     keys: list[str] = []
     if isinstance(value, dict):
         holders, keys = (*holders, value), _find_passages(value)
         for key in [key for key in keys if value[key]] or keys[:1]:
             passages = _add_ids(_read_passages(value[key]), value.get(f"{key.removesuffix('s')}_ids"))
             yield _Search(holders, passages, f"{at}/{key}", turn)
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, held in inner if depth else ():
+
+    for name, held in _list_members(value) if depth else ():
         if name not in keys:
             is_turn = isinstance(held, dict) and "turn" in at.rpartition("/")[2].lower()
             question = _find_question(held) if is_turn else turn
             yield from _find_searches(held, f"{at}/{name}", holders, question, depth - 1)
 
 
+def _list_members(value: Any) -> Iterable[tuple[Any, Any]]:
+    """Return (key, value) of an object's fields or of a list's members; nothing for other values."""
+    if isinstance(value, dict):
+        return value.items()
+    if isinstance(value, list):
+        return enumerate(value)
+    return ()
+
+
 def _find_other_calls(value: Any, at: str, read: set[str]) -> Iterator[str]:
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, held in inner:
+    """Yield the places of values with a call that are not, and do not hold, the lists of passages at the places `read`."""
+    for name, held in _list_members(value):
         place = f"{at}/{name}"
         if any(search_place.startswith(f"{place}/") for search_place in read):
             yield from _find_other_calls(held, place, read)
@@ -151,15 +172,22 @@ def _find_doubt(searches: list[_Search]) -> str:
         if sum(other_place.startswith(place) for other_place in places) > 1:
             return f"{search.at}: may repeat other passages of the same question"
     record = searches[0].holders[0] if searches else {}
-    names = () if _find_question(record, _OWN) else _OWN if _find_question(record) else _ASKED
-    inner = [
-        [_find_question(held, names) for held in reversed(search.holders[1:])] for search in searches if not search.turn
-    ]
-    questions = {next(filter(None, texts), "") for texts in inner}
-    return f"{searches[0].at}: the object holds several questions" if len(questions) > 1 else ""
+    if _find_question(record, _OWN):
+        return ""  # the record's own question holds for all searches
+    names = _OWN if _find_question(record) else _ASKED
+
+    questions = set()
+    for search in searches:
+        if not search.turn:
+            texts = (_find_question(holder, names) for holder in reversed(search.holders[1:]))
+            questions.add(next(filter(None, texts), ""))
+    if len(questions) > 1:
+        return f"{searches[0].at}: the object holds several questions"
+    return ""
 
 
 def _find_passages(value: dict[str, Any]) -> list[str]:
+    """Return the keys of an object under which passages stand, the best key first."""
     names = {name: key for key, name in reversed(normalise_keys(tuple(value)))}
     held = (names[name] for name in PASSAGE_KEYS if name in names)
     return [key for key in held if isinstance(_read_passages(value[key]), list)]
@@ -197,6 +225,7 @@ def _add_ids(passages: Any, ids: Any) -> Any:
 
 
 def _find_question(value: dict[str, Any], names: tuple[str, ...] = _ASKED) -> str:
+    """Return the first question under one of the keys `names`, in the object or in its `inputRecord`. Empty if there is none."""
     inner = object_or_empty(value.get("inputRecord"))
     values = (record.get(name) for record in (value, inner) for name in names)
     texts = map(_read_question, values)

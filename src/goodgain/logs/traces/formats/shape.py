@@ -57,9 +57,10 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_queries(source: Source) -> Iterator[Trace]:
+    """Find all events of a file, tell its queries apart, pair calls with answers, and yield a trace per query."""
     log = _Log(source)
     found_in_log = _find_events(log)
-    repeated = find_repeated(found_in_log, queries.find_own_id)
+    repeated = find_repeated(found_in_log, queries.find_own_id)  # positions of messages that a later list repeats
     events = [event for index, event in enumerate(found_in_log) if index not in repeated]
     unnamed = [found_in_log[index] for index in sorted(repeated) if queries.find_own_id(found_in_log[index]) is None]
     if unnamed:
@@ -89,6 +90,7 @@ def _read_queries(source: Source) -> Iterator[Trace]:
 
     repeated_records = {key.place for index in repeated if (key := find_key(found_in_log[index])) is not None}
     groups = queries.gather_queries(events, find_key, log.value, repeated_records)
+    # Only repeated queries make the trials runs of a system; else a trial is a query like any other.
     questions = [text for group in groups if (text := group.key.query_id or group.question)]
     are_runs = len(set(questions)) < len(questions) and all(group.key.trial for group in groups)
 
@@ -101,6 +103,7 @@ def _read_queries(source: Source) -> Iterator[Trace]:
 
 
 def _make_no_search_error(source: Source, events: list[Found]) -> NoSearchError:
+    """Return the error of a log without a search, with the tools that may be searches: their outputs look like results."""
     calls = [event.call for event in events if event.call]
     counts = Counter(call.tool for call in calls).most_common(5)
     examples = ", ".join(f"{tool} {count}" for tool, count in counts)
@@ -127,6 +130,8 @@ def _find_events(log: "_Log") -> list[Found]:
 
 
 class _Log:
+    """All values of a file as one value, with what finds and pairs the calls in it."""
+
     def __init__(self, source: Source) -> None:
         self.source = source
         values = list(islice(_read_values(source), _MOST_VALUES + 1))
@@ -136,6 +141,7 @@ class _Log:
                 "several files, or write the searches in the format jsonl"
             )
 
+        # Several values become a list, so the first key of a place is the number of the line.
         self._in_lines = not (len(values) == 1 and source.head.kind == "json")
         self._starts = [at for _, at in values]
         self.value: Any = [value for value, _ in values] if self._in_lines else values[0][0]
@@ -189,6 +195,10 @@ class _Log:
         self.source.summary.count("unsorted", format_place(self.locate(event.place)))
 
     def make_trace(self, group: queries.FoundQuery) -> Trace:
+        """Return the trace of a query: the trace that a known format read, or one made from the query's events.
+
+        Raise an InputError if the query's records ask different questions.
+        """
         record = group.record
         if len(questions := list(dict.fromkeys(filter(None, group.asked)))) > 1:
             raise InputError(
@@ -204,7 +214,7 @@ class _Log:
             conversation = Conversation(self.source, record)
             if not any(member.text for member in group.members):
                 conversation.user(group.question)
-            has_joined = _report(group.members, conversation, len(group.key.place), self.source.is_search)
+            has_joined = _add_events(group.members, conversation, len(group.key.place), self.source.is_search)
             trace = conversation.trace(self.locate(group.key.place))
             trace.iteration = "call" if has_joined else None
             trace.models = group.models
@@ -251,8 +261,10 @@ def _check_copies(members: list[Found], locate: Callable[[Place], str]) -> None:
                 )
 
 
-def _report(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
-    """Add calls to steps. Return whether a step has several calls with outputs of their own. Such calls may be sequential.
+def _add_events(members: list[Found], conversation: Conversation, depth: int, is_search: Callable[[str], bool]) -> bool:
+    """Add the events of a query to a conversation. Return whether a step has several calls that hold their own outputs.
+
+    Such calls may be sequential: the log does not say so.
 
     - Consecutive calls without own outputs are one step. Consecutive calls with own outputs are one step if in the same inner list.
     - User text after a call begins a turn only if the agent wrote text in between. Otherwise the text may come from a tool.
@@ -262,8 +274,10 @@ def _report(members: list[Found], conversation: Conversation, depth: int, is_sea
     """
     searches = [k for k, event in enumerate(members) if event.traces or (event.call and is_search(event.call.tool))]
     last_search = max(searches, default=0)
-    answered, has_joined, spoke = True, False, True
-    last: Place | None = None
+    has_joined = False
+    spoke = True  # whether the agent wrote text since its last call, or has made no call yet
+    answered = True  # whether the next call without an own output begins a step
+    last: Place | None = None  # of the list with the last call, if the call holds its own output
 
     for k, event in enumerate(members):
         if event.text is not None:

@@ -68,6 +68,7 @@ class _Steps(Conversation):
     _made: Sequence[ToolCall] = ()
 
     def read(self, step: dict[str, Any], at: str) -> None:
+        """Read a step of the memory or a message. Only a step with a number is work of the agent."""
         if "role" in step:
             self._read_message(step, at)
             return

@@ -106,6 +106,7 @@ def _read_folder(source: Source) -> Trace:
 
 
 def _load(path: Path) -> Any:
+    """Read a JSON file of any compression. Raise an InputError if it is not JSON."""
     with open_stream(path) as file:
         content = file.read()
     try:
@@ -116,6 +117,7 @@ def _load(path: Path) -> Any:
 
 class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a message of the assistant (a step) or the user. A message of the user with results of tools is not a turn."""
         role = message.get("role")
         content = message.get("content")
         if as_word(role) not in _ROLES:
@@ -146,7 +148,9 @@ class _Messages(Conversation):
                     if _OTHER_BLOCKS.isdisjoint(part) and "json" not in part:
                         self.report_keys("part of a toolResult", part, part_at, "a part with json or text")
                 values = [part.get("json", part.get("text", part)) for part, _ in parts]
-                output = UNANSWERED if result.get("content") is None else values[0] if len(values) == 1 else values
+                output: Any = values[0] if len(values) == 1 else values
+                if result.get("content") is None:
+                    output = UNANSWERED
                 self.answer(call_id, output, at, failed=result.get("status") == "error")
             elif _OTHER_BLOCKS.isdisjoint(block):
                 self.report_keys("block", block, at, "a block with text, toolUse, toolResult ...")

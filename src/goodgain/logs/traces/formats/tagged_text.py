@@ -135,6 +135,7 @@ def _is_tagged(record: Any) -> bool:
 
 
 def _find_tagged_field(record: dict[str, Any]) -> str | None:
+    """Return the first field whose text has a search or call that the assistant, not a prompt, wrote; else None."""
     texts = ((key, record.get(key)) for key in _TEXT_FIELDS)
     return next((key for key, text in texts if isinstance(text, str) and _has_said_call(text)), None)
 
@@ -145,6 +146,7 @@ def _has_said_call(text: str) -> bool:
 
 
 def _is_tagged_message(message: dict[str, Any]) -> bool:
+    """Return whether a message has a call or a response written as tags in its text."""
     role = message.get("role")
     content = message.get("content")
     if not isinstance(content, str):
@@ -171,6 +173,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 
 def _read_record(source: Source, value: Any, at: str) -> Trace:
+    """Read messages, or the first text field of a record that has tags, else any text field."""
     reader = _Speeches(source, value)
     if not isinstance(value, dict) or find_message_key(value) is not None:
         return reader.read_record(value, find_messages(value, at), at).trace(at)
@@ -259,16 +262,20 @@ class _Speeches(Conversation):
         if isinstance(content, list):  # pages and screenshots come as parts
             self.report_parts("a message", content, f"{at}/content", PLAIN_PARTS)
             content = message_text(content)
-        self._say(role, expect_text(content, f"{at}/content"), at)
+        self._read_speech(role, expect_text(content, f"{at}/content"), at)
 
     def read_text(self, speeches: list[tuple[str, str]], at: str) -> Trace:
         for speaker, text in speeches:
-            self._say(speaker, text, at)
+            self._read_speech(speaker, text, at)
         if not any(speaker == "assistant" and _KNOWN_TAGS.search(text) for speaker, text in speeches):
             self.source.not_understood("a text without a known tag", at, _EXPECTED)
         return self.trace(at)
 
-    def _say(self, speaker: str, text: str, at: str) -> None:
+    def _read_speech(self, speaker: str, text: str, at: str) -> None:
+        """Read what a speaker said.
+
+        The user's first text is the question, unless it answers the open calls; later ones are not read.
+        """
         if speaker == "assistant":
             self._read_assistant(_NOTES.sub("", text), at)
         elif speaker in ("user", "tool", "observation", "ipython"):
@@ -292,10 +299,15 @@ class _Speeches(Conversation):
             raise unexpected_value(at, "system, user or assistant as speaker", speaker)
 
     def _read_assistant(self, text: str, at: str) -> None:
+        """Read the searches and calls in a text of the model. What follows the last of them is the answer.
+
+        A search in tags is a step. Calls in tags form one step, until a response to one stands in the same text. Calls without
+        a response wait for the next message. A text without either is a step too.
+        """
         position = 0
         self._waiting = waiting = list[tuple[ToolCall, str]]()
-        pieces: list[str] = []
-        stepped = False
+        pieces: list[str] = []  # the text between the calls
+        stepped = False  # whether the next call belongs to the step of the call before
         tagged = TaggedText(text)
 
         while (begin := _find_call(tagged, position))[0] >= 0:

@@ -37,6 +37,7 @@ def _is_simulation(record: dict[str, Any]) -> bool:
 
 
 def read(source: Source) -> Iterator[Trace]:
+    """Yield a trace per simulation. The task is the query, and each trial of the task is a run of the system."""
     for value, at in read_records(source):
         with source.handle_errors():
             results = expect_object(value, at)
@@ -55,6 +56,7 @@ def read(source: Source) -> Iterator[Trace]:
 
 class _Messages(Conversation):
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a message of the agent, of a tool, or the user's first one, which is the question. Later ones begin no turn."""
         role = message.get("role")
         self.report_unread("a message", message, at, ("content", "tool_calls", "tool_messages"))
         if message.get("requestor") == "user":

@@ -116,6 +116,7 @@ class _Messages(Conversation):
         self.query_id = find_query_id(record.get("metadata"), at)
 
     def read(self, message: dict[str, Any], at: str) -> None:
+        """Read a step, or a message of the user (a turn), the assistant (a step) or a tool."""
         if self._is_list_of_steps:
             self._read_step(message, at)
             return
@@ -172,7 +173,7 @@ class _Messages(Conversation):
             self._read_ui_call(invocation, call_at)
 
     def _read_step(self, step: dict[str, Any], at: str) -> None:
-        # The calls are parts of the content or, in version 4, in `toolCalls` and `toolResults`.
+        """Read a member of `steps`. The calls are parts of the content or, in version 4, in `toolCalls` and `toolResults`."""
         self.report_unread("a step", step, at, _STEP_READ)
         self.spend(step.get("usage"))
         self._begin_step()
@@ -190,6 +191,9 @@ class _Messages(Conversation):
         self._add_citations(at)
 
     def _read_parts(self, parts: Iterable[Placed]) -> None:
+        """Read calls, results and begins of steps, and note cited pages for `_add_citations`. Parts of UI messages hold both call
+        and output; parts of model messages hold one of them.
+        """
         for part, at in parts:
             kind = as_word(part.get("type"))
             if kind == "step-start":
@@ -213,7 +217,10 @@ class _Messages(Conversation):
                 self.report_kind("part", part, "type", at, "a part such as text, tool-<name>, tool-call")
 
     def _add_call(self, part: dict[str, Any], at: str) -> ToolCall:
-        """Add a call to the conversation, or return the call that the message has already: parts repeat `toolInvocations`."""
+        """Add a call to the conversation, or return the call that the message has already: parts repeat `toolInvocations`.
+
+        A tool that the provider runs is a search only if its name says so, and its results may be citations only.
+        """
         call = _read_call(part, at)
         earlier = self._find_earlier(call)
         if earlier is not None:
@@ -238,6 +245,7 @@ class _Messages(Conversation):
         return None
 
     def _read_ui_call(self, part: dict[str, Any], at: str) -> None:
+        """Read a call with its output, as far as its state says that it has one. A call that was not run counts for nothing."""
         call = self._add_call(part, at)
         state = as_word(part.get("state"))
         if state in _ANSWERED and part.get("preliminary") is not True:
@@ -255,6 +263,7 @@ class _Messages(Conversation):
             raise unexpected_value(f"{at}/state", "the state of a call (output-available, output-error ...)", state)
 
     def _read_result(self, part: dict[str, Any], at: str, *, failed: bool) -> None:
+        """Answer a call. Since version 5, the output is an object with a type and a value. A denied call counts for nothing."""
         call_id = require_id(part, at, "toolCallId")
         output = part.get("output", part.get("result", part.get("error", UNANSWERED)))
         is_typed = isinstance(output, dict) and output.keys() <= _OUTPUT_FIELDS

@@ -96,6 +96,7 @@ def _parse_events(text: str) -> list[Event] | None:
 
 
 def _join_pieces(pieces: list[Event]) -> Event:
+    """Merge the pieces of one object: the values that the pieces have under the same key are joined."""
     fields: dict[str, list[Any]] = {}
     for piece in pieces:
         for key, value in piece.items():
@@ -290,6 +291,7 @@ def _assemble_gemini(events: list[Event]) -> Assembled | None:
 
 
 def _assemble_ui_message(events: list[Event]) -> Assembled | None:
+    """Return a list of one UI message with the parts of a stream: steps, sources, texts, and calls that later events complete."""
     message: Event = {"id": "", "role": "assistant", "parts": []}
     calls: dict[str, Event] = {}
     for event in events:

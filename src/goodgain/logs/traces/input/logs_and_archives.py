@@ -132,6 +132,7 @@ def read_rows(path: Path, count: int | None = None) -> list[dict[str, Any]]:
 def _open_archive(
     path: Path, is_wanted: Callable[[str], bool]
 ) -> Iterator[tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]]:
+    """Open a zip archive, and give its files with wanted names, sorted by name. Refuse an archive that unpacks to too much."""
     with _explain_errors(path), zipfile.ZipFile(path) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir() and is_wanted(info.filename)]
         total = sum(info.file_size for info in infos)

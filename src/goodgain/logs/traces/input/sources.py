@@ -117,6 +117,10 @@ class Source:
         return members
 
     def _read_lines(self) -> Iterator[tuple[Any, str]]:
+        """Yield the value of each line of JSON Lines, with its place.
+
+        With errors='skip', count lines that are not JSON and go on.
+        """
         with self.open() as file:
             for number in count(1):
                 line = file.readline(_MAX_PIECE)
@@ -151,6 +155,7 @@ class Source:
             )
 
     def bytes(self) -> bytes:
+        """Return the unpacked content of the file without a byte order mark. Raise an InputError if it is over 1 GiB."""
         with self.open() as file:
             content = read_at_most(file, _MAX_BYTES + 1)
         if len(content) > _MAX_BYTES:

@@ -347,6 +347,7 @@ def _write_lost_ids(files: OutputFiles, summary: Summary, outputs: Outputs, stac
 
 
 def _read_earlier(files: list[Path]) -> pl.DataFrame | None:
+    """Return the rows of earlier results that have a document, or None without files."""
     frames = []
     for file in files:
         frame = read_results(file)

@@ -88,6 +88,7 @@ class BatchConverter:
     said: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, rows: ResultRows) -> ConvertedBatch:
+        """Convert the rows of a batch, or only lay them out if their conversion must wait for all batches."""
         tables = {name: self._select_system(rows.to_table(name)) for name in self.files.tables}
         mentions = tables.pop("uses", None)
         frame = self._lay_out(rows)
@@ -173,6 +174,7 @@ class BatchConverter:
     def _encode_rows(
         self, frame: pl.DataFrame, mentions: pl.DataFrame | None, earlier: pl.DataFrame | None = None
     ) -> ConvertedBatch:
+        """Return the rows as they stand in the files of runs and results. `earlier` names opened documents in `uses`."""
         results = None
         tables = {}
         if self.files.results is not None or mentions is not None:
@@ -187,6 +189,7 @@ class BatchConverter:
         for name in results_to_run.list_runs(frame):
             rows = frame.filter(results_to_run.is_of_run(name))
             run = results_to_run.make_run(rows, normalise_url=self.normalise_url)
+            # a document of two queries, or of two runs, counts twice
             one_time += run.filter(is_one_time(pl.col("doc_id"))).n_unique(["query_id", "doc_id"])
             runs.append((name, writing.encode_rows(run, self.files.run)))
         return ConvertedBatch(runs, results, tables, one_time=one_time)
@@ -215,6 +218,7 @@ class OutputWriter:
         self._postponed: list[Path] = []
 
     def add(self, batch: ConvertedBatch, summary: Summary) -> None:
+        """Append the runs and results of a batch to their files. Keep its tables in memory, and postponed rows on disk."""
         self._check_that_the_run_has_one_system(summary)
         for name, run in batch.runs:
             self._open_run(name)(run)
@@ -228,6 +232,7 @@ class OutputWriter:
         self._batches.append(batch._replace(runs=[], results=None, postponed=None))
 
     def _check_that_the_run_has_one_system(self, summary: Summary) -> None:
+        """Raise an InputError if the output is one run, and traces so far are of several systems or runs of a system."""
         chosen = self._list_chosen_runs(summary)
         if not self._files.is_one_run or len(chosen) < 2:
             return
@@ -239,6 +244,7 @@ class OutputWriter:
         )
 
     def _keep_on_disk(self, rows: pl.DataFrame) -> None:
+        """Write rows to a temporary file, which is deleted when the conversion ends."""
         if self._postponed:
             folder = self._postponed[0].parent
         else:
@@ -290,6 +296,7 @@ class OutputWriter:
         return [name for name in summary.systems if self._system in (None, name.system, name.label)]
 
     def _open_run(self, name: RunName) -> writing.Append:
+        """Return the function that appends to the file of a run. Create the file of each system at its first rows."""
         label = name.label or DEFAULT_TAG
         if self._files.is_one_run:
             self.runs[label] = self._files.run

@@ -140,9 +140,10 @@ def advise_on_lists(log: Log | Source, options: ReadOptions, formats: tuple[str,
     lists = find_lists(log, options)
     if not lists:
         return ""
-    by_key = {results.key: results for results in reversed(lists)}
-    tried = [results for results in lists if by_key[results.key] is results][:_MOST_LISTS]
-    for results in tried:
+    first_of_key: dict[str, ResultList] = {}
+    for results in lists:
+        first_of_key.setdefault(results.key, results)
+    for results in list(first_of_key.values())[:_MOST_LISTS]:
         if advice := advise_on_list(log, options, results, formats):
             return f"{describe_list(log, results)}; {advice}"
     return f"{describe_list(log, lists[0])}; no option reads it"
@@ -167,6 +168,7 @@ def advise_on_list(
 
 
 def _list_changes(results: ResultList, formats: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """Yield the options to try for a list, the least change first: a format, `citations=`, `tools=` with the key; last, `shape`."""
     is_part = read_key(results.key).is_part  # a message's parts are results and texts
     for name in formats:
         chosen = {} if name == "auto" else {"format": name}

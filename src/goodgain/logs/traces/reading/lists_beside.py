@@ -59,7 +59,11 @@ def settle_lists_beside(trace: Trace, options: ReadOptions, summary: Summary, *,
 
 
 def _find_lists(trace: Trace, options: ReadOptions, *, is_whole: bool) -> Iterator[_ListBeside]:
-    """Yield each list once, in the order of the conversation. The lists of the record belong to its last turn."""
+    """Yield each list once, in the order of the conversation. The lists of the record belong to its last turn.
+
+    `is_whole`: look through all objects of a trace without a search. Else look only into the fields that may hold notes.
+    Leave out the outputs of calls, and lists that only name the ids of calls.
+    """
     if is_whole and not trace.holders and _holds_only_messages(trace.record):
         return
     record = Holder(trace.record, trace.at, len(trace.turns), is_state=True)
@@ -204,6 +208,11 @@ def _add_cited_search(trace: Trace, lists: list[_ListBeside], options: ReadOptio
 
 
 def _report_lists(trace: Trace, lists: list[ResultList], summary: Summary, *, has_search: bool) -> None:
+    """Say where lists are that do not count as searches.
+
+    In a trace with searches, count documents that no call has in its arguments or outputs. In a trace without a search, raise an
+    InputError if the list surely holds results, else count the list. Say nothing if a call has all of its documents.
+    """
     texts = list(collect_texts(trace)) if lists else []
     unknown_places = [item.at for item in trace.unknown]
     for results in lists:

@@ -145,6 +145,11 @@ def _find_answer(turn: Turn) -> str | None:
 
 
 def _read_open(call: ToolCall, iteration: int, documents: _Documents) -> Iterator[Mention]:
+    """Yield each document that a call opened once: the place among the results up to `iteration`, else the id or URL.
+
+    A number counts only as a place: as the id of a result, or as the position in the last search before. If the call has one
+    output per document, an output without a page makes only its own document fail.
+    """
     # Each opened document once: its name, or its place among the results.
     opened: dict[tuple[str | None, Place | None], None] = {}
     for key, name in _list_names(_read_arguments(call), _NAMES + _POSITIONS):
@@ -182,7 +187,11 @@ def _read_arguments(call: ToolCall) -> Any:
 def _list_names(
     value: Any, keys: Sequence[str], key: str = "", depth: int = _MAX_DEPTH
 ) -> Iterator[tuple[str, str | int]]:
-    """Yield the documents that a value names, as (key, id or URL). In an object without any of `keys`, only URLs count."""
+    """Yield the documents that a value names, as (key, id or URL). A whole number under the key of a position or page is an int.
+
+    In an object, the first of `keys` that names documents counts alone. If none does, members count that are URLs, or name a
+    document in turn.
+    """
     if isinstance(value, str) and (name := value.strip()):
         is_number = key in ("page", *_POSITIONS) and _NUMBER.fullmatch(name) is not None and len(name) < 10
         yield (key, int(name)) if is_number else (key, name)
@@ -226,6 +235,7 @@ def _list_citations(text: str, turn: Turn, documents: _Documents) -> Iterator[st
 
 
 def _find_urls(text: str) -> Iterator[str]:
+    """Yield the URLs in a text, without the punctuation of the sentence after them."""
     for match in _URL.finditer(text):
         url = match[0]
         while url[-1] in _AFTER_URL or (url[-1] == ")" and url.count(")") > url.count("(")):

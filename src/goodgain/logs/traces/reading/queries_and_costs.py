@@ -90,6 +90,10 @@ def _count_calls_elsewhere(trace: Trace, turns: list[Turn], options: ReadOptions
 
 
 def _count_queries_without_search(queries: list[Query], searches_elsewhere: int, summary: Summary) -> None:
+    """Count queries without any search, recorded or not: apart if the conversation searched in a turn that is not used.
+
+    A call that hands over to another agent is counted too: the other agent may have searched.
+    """
     idle = [query.turn for query in queries if not query.iterations and not query.left_out]
     for turn in idle:
         handing_calls = (call for call in turn.calls if hands_over(call.tool))
@@ -229,8 +233,12 @@ def count_unknown(items: Iterable[UnknownItem], options: ReadOptions, summary: S
 
 
 def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, summary: Summary) -> Query:
+    """Make a query from a turn: the searches of each iteration, and if options ask for them, its costs and uses.
+
+    Raise NotUnderstoodError if the turn has no search, but the trace has an item that may be one.
+    """
     iterations: list[list[SearchCall]] = []
-    iterations_of_steps: list[int] = []
+    iterations_of_steps: list[int] = []  # how many iterations each step has
     opens: list[tuple[int, ToolCall]] = []  # with the number of earlier iterations
     skipped = unparsed = 0
     for step in turn.steps:
@@ -254,14 +262,8 @@ def _read_query(trace: Trace, turn: Turn, options: ReadOptions, iteration: str, 
     summary.iterations += len(iterations)
     summary.unparsed_iterations += unparsed
     summary.unparsed_queries += unparsed > 0
-    if not iterations and not skipped and trace.unknown:  # it may have been a search
-        fault = f"{trace.unknown[0]}, and no search was found in turn {turn.index} of the trace"
-        error = NotUnderstoodError(
-            f"{fault}: this item may be a search; name the format with {spell('format')}, write the log in a known format, or "
-            f"leave out such traces with {spell('errors', 'skip')}"
-        )
-        error.fault, error.place = fault, trace.unknown[0].at
-        raise error
+    if not iterations and not skipped and trace.unknown:
+        raise _make_not_understood_error(trace.unknown[0], turn)
 
     # If every turn is a query, the id of the trace is not the id of a query.
     own_id = turn.query_id if options.turns == "all" else (trace.query_id or turn.query_id)
@@ -339,6 +341,7 @@ def _read_search(call: ToolCall, options: ReadOptions, summary: Summary) -> Sear
 
 
 def _count_search(call: ToolCall, outcome: Outcome, summary: Summary) -> None:
+    """Count a search in the summary: its results, its status, and parts of its output that were not read."""
     place = format_place(call.at)
     if outcome.unread:
         summary.count("unread", place, outcome.unread)
@@ -368,6 +371,17 @@ class NotUnderstoodError(InputError):
     """Raised if a trace has no search, and an item that may be one is not understood."""
 
     fault, place = "", ""  # the sentence without its advice, and the place of the item
+
+
+def _make_not_understood_error(unknown: UnknownItem, turn: Turn) -> NotUnderstoodError:
+    """Return the error of a turn without a search, in a trace with an item that may have been a search."""
+    fault = f"{unknown}, and no search was found in turn {turn.index} of the trace"
+    error = NotUnderstoodError(
+        f"{fault}: this item may be a search; name the format with {spell('format')}, write the log in a known format, or "
+        f"leave out such traces with {spell('errors', 'skip')}"
+    )
+    error.fault, error.place = fault, unknown.at
+    return error
 
 
 class UnrecordedError(InputError):
@@ -409,6 +423,7 @@ def _sum_costs(turn: Turn, iterations_of_steps: list[int]) -> list[Usage]:
 
         # The first iteration of a step gets all costs since the previous iteration.
         if iterations:
+            # The other iterations of the step cost 0 of what the log records, and stay unknown in the rest.
             free = Usage(*(None if getattr(cost, name) is None else 0 for name in Usage.__struct_fields__))
             costs += [cost, *[free] * (iterations - 1)]
             cost = Usage()

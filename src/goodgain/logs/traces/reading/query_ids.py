@@ -143,6 +143,7 @@ def read_earlier_queries(source: Any) -> dict[str, Question]:
 
 
 def _read_frame(source: Any, argument: str) -> tuple[pl.DataFrame, RowSource]:
+    """Return those of the columns query_id, text and log that a file or data frame has, as text; and where the rows stand."""
     rows: RowSource = FrameRows(argument)
     if isinstance(source, (str, os.PathLike)):
         frame, rows, _ = read_table(make_path(source, argument), _TYPES)
@@ -178,6 +179,7 @@ class QueryNames:
             self.add(NamedQuery(EARLIER, query_id, earlier_at, "own", question))
 
     def add(self, query: NamedQuery) -> None:
+        """Note a query. Raise an InputError if its run has the id already, or if only some traces have the field of ids."""
         earlier = self._runs.setdefault(query.run, {}).setdefault(query.query_id, query)
         if earlier is not query:
             raise _make_repeated_error(query, earlier)
@@ -296,6 +298,7 @@ def _choose_query_id(
 
 
 def _apply_query_id_option(trace: Trace, options: ReadOptions) -> tuple[str, str]:
+    """Return the id that `query_id=` gives a trace, and its source: a function, a field, or the option itself as a constant."""
     option = options.query_id
     if callable(option):
         try:
@@ -331,6 +334,10 @@ def _check_id(value: Any, trace: Trace, source: str) -> str:
 
 
 def _join_queries(queries: list[NamedQuery], summary: Summary) -> dict[str, str]:
+    """Return old id -> new id for equal queries of several runs. Count queries that are joined by question, by id, or not at all.
+
+    The counts are of systems that share a query or, if there is one system, of its replicates.
+    """
     _check_equal_ids(queries)
     ids = _join_by_question(queries)
     _check_new_ids(queries, ids)
@@ -357,6 +364,7 @@ def _join_queries(queries: list[NamedQuery], summary: Summary) -> dict[str, str]
 
 
 def _check_equal_ids(queries: list[NamedQuery]) -> None:
+    """Raise an InputError if two systems use one id for two questions, unless the caller gave the id."""
     first_of_id: dict[str, NamedQuery] = {}
     for query in queries:
         if query.question.key and not query.has_given_id:
@@ -395,6 +403,7 @@ def _join_by_question(queries: list[NamedQuery]) -> dict[str, str]:
 
 
 def _check_new_ids(queries: list[NamedQuery], ids: Mapping[str, str]) -> None:
+    """Raise an InputError if two queries of one run would have the same id after renaming."""
     first_of_id: dict[tuple[RunName, str], NamedQuery] = {}
     for query in queries:
         new_id = ids.get(query.query_id, query.query_id)

@@ -45,6 +45,7 @@ _WRITE_JSONL = "write its searches in the format jsonl, which takes those of any
 
 
 def describe_unclaimed(log: Log, options: ReadOptions) -> str:
+    """Return the message on a log that no format claims: what it looks like, the nearest format, and options that read it."""
     looks = f"{log.path}: is in no known trace format (it looks like {log.head.description})"
     if any(words in log.head.raw[:1000] for words in _CASSETTE):
         exchanges = 'write the exchanges of the cassette as a list of {"request": BODY, "response": BODY}'
@@ -90,12 +91,18 @@ class _Nearest(NamedTuple):
 
 
 def _find_nearest(log: Log, candidates: list[Format]) -> _Nearest | None:
+    """Return the format that finds the most calls in the head of a log or, if a format claims a value inside, in this value.
+
+    Return None if no format finds a call.
+    """
+    # (calls, reason, place, name) of each format
     trials = [(*_try(trace_format, log.path, log.head), "", trace_format.name) for trace_format in candidates]
     for value, place in islice(_list_values(log.head.value, "", _MAX_DEPTH), _MAX_TRIED):
         with suppress(TypeError):  # a value nests too deep
             head = FileHead("value.json", orjson.dumps(value), whole=True)
             claims = [trace_format for trace_format in candidates if trace_format.sniff(head)]
             trials += [(*_try(claim, log.path, head, place), place, claim.name) for claim in claims]
+    # Of equal counts, a value inside comes first, and the outermost of such values.
     calls, reason, place, name = max(trials, key=lambda trial: (trial[0], bool(trial[2]), -len(trial[2])))
     return _Nearest(name, reason, place) if calls else None
 
@@ -189,6 +196,7 @@ class _ShapeCount(NamedTuple):
 
 
 def _count_by_shape(log: Log, options: ReadOptions) -> _ShapeCount:
+    """Read a whole log in the format `shape`, and describe what it finds. Missing results are counted, not an error."""
     tolerant = replace(
         options, format="shape", unrecorded="empty", strict=False, errors="skip", costs=False, uses=False
     )
@@ -261,6 +269,7 @@ def _select_readable(tools: Sequence[str], log: Log, options: ReadOptions) -> li
 
 
 def _write_example(query_id: str, search: SearchCall) -> str:
+    """Return a search with its first result as a line in the format jsonl, with shortened texts."""
     results = [
         {name: value[:_LONGEST_TEXT] for name in ("doc_id", "url", "title") if (value := getattr(result, name))}
         for result in search.results[:1]

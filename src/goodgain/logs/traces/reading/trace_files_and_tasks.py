@@ -64,6 +64,7 @@ def find_trace_files(paths: Paths) -> list[TraceFile]:
 
 
 def _list_files(paths: PathsOfSystem) -> list[Path]:
+    """Return the files of paths of files and folders. Raise an InputError for a folder without logs."""
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     if not isinstance(paths, Iterable):
@@ -82,6 +83,10 @@ def _list_files(paths: PathsOfSystem) -> list[Path]:
 
 
 def _list_files_at(path: Path) -> list[Path]:
+    """Return the files of a path.
+
+    A folder may be a format's own layout; else its files with known endings. No such file: OSError.
+    """
     try:  # stat fails if there is no such file, or if a log passed as text is too long for a name
         mode = path.stat().st_mode
     except ValueError as error:  # a NUL in the name
@@ -138,6 +143,7 @@ def _record_notices(
 
 
 def _get_value(future: Future[tuple[Value, list[GoodgainNotice]]]) -> Value:
+    """Return the result of a worker process, and give here the notices that it collected."""
     try:
         value, notices = future.result()
     except BrokenProcessPool as error:
@@ -170,6 +176,7 @@ def _open_pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
+    """Hold back Ctrl-C until the end of the block. A process started inside inherits this: it never gets Ctrl-C."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

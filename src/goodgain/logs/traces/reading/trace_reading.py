@@ -68,10 +68,10 @@ class ResultRows:
     """Collects rows of the results frame and of other tables, query by query."""
 
     def __init__(self) -> None:
-        self._results: list[Result] = []
-        self._counts: list[int] = []
+        self._results: list[Result] = []  # one per row
+        self._searches: list[tuple[Any, ...]] = []  # one per search, in the order of _OF_SEARCHES
+        self._counts: list[int] = []  # how many rows each search has: at least 1
         self.tables: dict[str, list[tuple[Any, ...]]] = {name: [] for name in _TABLES}
-        self._searches: list[tuple[Any, ...]] = []  # in the order of _OF_SEARCHES
 
     def __len__(self) -> int:
         return len(self._results)
@@ -101,6 +101,10 @@ class ResultRows:
             self._add_uses(query.uses, names)
 
     def _add_costs(self, query: Query, names: tuple[str | None, ...]) -> None:
+        """Add a row per iteration, with its number of searches, and one of iteration 0 for the answer (0 searches).
+
+        The row of an answer without recorded costs is left out, unless it is the only one.
+        """
         costs = self.tables["costs"]
         *of_iterations, of_answer = query.spent
         for iteration, usage in enumerate(of_iterations, start=1):
@@ -110,6 +114,7 @@ class ResultRows:
             costs.append((*names, 0, 0, *astuple(of_answer)))
 
     def _add_uses(self, uses: Uses, names: tuple[str | None, ...]) -> None:
+        """Add one row of kind `query`, which says what the log records, and one row per opened or cited document."""
         no_place = (None, None, None)
         rows = self.tables["uses"]
         rows.append((*names, "query", None, None, *no_place, None, uses.answered, uses.can_open))
@@ -121,6 +126,7 @@ class ResultRows:
         return [self.to_frame(), *map(self.to_table, tables)]
 
     def to_frame(self, names: Sequence[str] = tuple(RESULTS_SCHEMA)) -> pl.DataFrame:
+        """Return the columns `names` of the results frame: a row per result, and a row of rank 0 for a search without results."""
         columns: dict[str, Sequence[Any]] = dict.fromkeys(_OF_SEARCHES, ())
         if self._searches:
             columns = dict(zip(_OF_SEARCHES, zip(*self._searches, strict=True), strict=True))
@@ -209,7 +215,12 @@ def read_log(log: Log, options: ReadOptions) -> ResultRows:
 def _read_task(
     files: list[TraceFile], options: ReadOptions, finish: Callable[[ResultRows], Value]
 ) -> Iterator[TraceBatch[Value]]:
-    summary, rows, size = Summary(), ResultRows(), 0
+    """Yield batches of the traces in some files. Logs that are one query together are kept until the end, then joined.
+
+    A trace that cannot be read is counted with errors='skip'; otherwise the error says which options read it.
+    """
+    summary, rows = Summary(), ResultRows()
+    size = 0  # bytes of the batch
     names: list[NamedQuery] = []
     logs_of_query: dict[tuple[str, RunName], list[tuple[Trace, Format, str | None, str]]] = {}
     for file in files:
@@ -300,6 +311,7 @@ def _add_outcomes(trace: Trace, queries: list[NamedQuery], run: RunName, rows: R
 
 @contextmanager
 def _skip_errors(options: ReadOptions, summary: Summary, query_id: str | None = None) -> Iterator[None]:
+    """With errors='skip', count an InputError instead of raising it. Missing results of a search are always an error."""
     try:
         yield
     except InputError as error:
@@ -321,6 +333,7 @@ def _read_file(file: TraceFile, options: ReadOptions, summary: Summary) -> Itera
 
 
 def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tuple[Trace, Format, Source]]:
+    """Yield the traces of a log with its format and source. Raise an InputError if no format claims it, or if it has no trace."""
     earlier_errors = summary.errors
     trace_format = detect_format(log.path, log.head) if options.format == "auto" else get_format(options.format)
     if trace_format is None:
@@ -349,6 +362,7 @@ def _read_log(log: Log, options: ReadOptions, summary: Summary) -> Iterator[tupl
 
 
 def _make_column(name: str, results: list[Result]) -> pl.Series:
+    """Return one field of results as a column. Pairs become lists of structs with a name and a value; no pairs become null."""
     values = list(map(attrgetter(name), results))
     if name in ("ids", "fields"):
         if not any(values):  # as in most logs

@@ -83,6 +83,7 @@ class KeyTraits(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def read_key(key: str) -> KeyTraits:
+    """Return what the words of a key say about its value. A key that is too long has no words, so it says nothing."""
     words = snake_case(key).split("_") if len(key) <= _LONGEST_KEY else [""]
     name = "".join(words)
     is_question = words[-1] in _QUESTION_WORDS or "_".join(words) in _QUESTION_KEYS

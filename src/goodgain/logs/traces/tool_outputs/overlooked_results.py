@@ -82,6 +82,7 @@ def is_content(key: str, value: Any) -> bool:
 
 
 def _find_objects(value: Any, depth: int, *, in_list: bool = False) -> Iterator[tuple[Object, bool]]:
+    """Yield each object in a value, itself included, and whether it is directly in a list."""
     if isinstance(value, dict):
         yield value, in_list
     if depth and isinstance(value, (list, dict)):
@@ -114,6 +115,10 @@ def find_overlooked_objects(item: Object, read: list[Any], *, lists_only: bool =
 
 
 def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> Iterator[str]:
+    """Yield the URL or id of each outermost object in a value that looks like a result.
+
+    Below such an object, none is looked for.
+    """
     if id(value) in skipped or depth < 0:
         return
     if isinstance(value, list):
@@ -129,6 +134,7 @@ def _find_names(value: Any, skipped: set[int], depth: int, *, in_list: bool) -> 
 
 
 def _find_name(item: Object, *, in_list: bool) -> str | None:
+    """Return what names the document of an object with a title or text: the URL or, in a list, else the id. Else return None."""
     keys = make_key_plan(tuple(item)).fields
     if not any(isinstance(item[key], str) and item[key].strip() for key in keys["title"] + keys["snippet"]):
         return None
@@ -189,11 +195,18 @@ def find_unknown_urls(results: Sequence[Result]) -> set[str]:
     """Return the names in `ids` and `fields` (no pictures) with a URL in all results; none if a result has `url` or `doc_id`."""
     if not results or any(result.url is not None or result.doc_id is not None for result in results):
         return set()
-    held = [{name for name, text in (*one.ids, *one.fields) if _URL.fullmatch(text)} for one in results]
-    return {name for name in set.intersection(*held) if not _PICTURES.search(name)}
+    names_with_url = [
+        {name for name, text in (*result.ids, *result.fields) if _URL.fullmatch(text)} for result in results
+    ]
+    return {name for name in set.intersection(*names_with_url) if not _PICTURES.search(name)}
 
 
 def _split_form(line: str) -> tuple[str, str | None]:
+    """Return the form of a line, and the address that stands alone on it, or None.
+
+    The form is `bare`, `listed` (a number, but more than an address), `number` (a numbered Markdown link), or the first sign of
+    a line with a Markdown link (`[`, `-`).
+    """
     number, text = split_number(line)
     address = find_address(text)
     if address is None and number is not None:

@@ -87,6 +87,7 @@ def looks_like_results(output: Any, at: str) -> bool:
 
 
 def _call_parse(parse: Parse, output: Any, at: str) -> Outcome | None:
+    """Return the results of the caller's function, or None if it returns None. A text in its list is the id of a document."""
     place = format_place(at)
     try:
         found = parse(_join_text_parts(output))
@@ -194,6 +195,7 @@ class _OutputReader(NamedTuple):
         return UNPARSED
 
     def read_blocks(self, blocks: list[Any], depth: int) -> Outcome:
+        """Read several outputs in one, such as the results of several queries."""
         return _join_blocks(blocks, [self.read_value(block, depth - 1) for block in blocks])
 
     def read_list(self, members: list[Any], depth: int) -> Outcome:
@@ -325,6 +327,7 @@ class _OutputReader(NamedTuple):
 
 
 def _wraps_results(item: dict[str, Any]) -> bool:
+    """Return whether an object has no URL, title or text of its own, but objects inside that look like results."""
     keys = result_objects.make_key_plan(tuple(item)).fields
     own = any(item[key] for field in ("url", "title", "snippet") for key in keys[field] if isinstance(item[key], str))
     return not own and any(find_overlooked_objects(item, []))

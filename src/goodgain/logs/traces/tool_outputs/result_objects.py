@@ -76,6 +76,7 @@ def normalise_key(key: str) -> str:
 
 @lru_cache(maxsize=1024)
 def normalise_keys(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Return (key, normalised key) of each key, in order."""
     return tuple((key, normalise_key(key)) for key in keys)
 
 
@@ -89,6 +90,7 @@ class KeyPlan(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
+    """Return how to read an object with these keys as a result: which key holds which field, and what the other keys are."""
     by_name: dict[str, list[str]] = {}
     for key, name in normalise_keys(keys):
         by_name.setdefault(name, []).append(key)
@@ -240,6 +242,7 @@ _TEXTS = {"doc_id", "title"}
 
 
 def _read_others(part: Object, others: tuple[tuple[str, str, bool], ...]) -> tuple[Pairs, Pairs]:
+    """Return (name, text) of the further ids, and of the further fields. Leave out objects, booleans, null, and long texts."""
     ids: list[tuple[str, str]] = []
     fields: list[tuple[str, str]] = []
     for key, name, is_id in others:

@@ -53,7 +53,10 @@ def find_lists(item: Object) -> list[Any]:
 
 
 def _find_parallel_lists(item: Object) -> list[Any]:
-    # Serper has `organic` and `news`; Brave has `web` and `news`, each with `results`.
+    """Return the lists of objects under the keys of parallel lists, or one object below them. Pictures and copies are left out.
+
+    Serper has `organic` and `news`. Brave has `web` and `news`, each with `results`.
+    """
     lists = []
     for key, name in normalise_keys(tuple(item)):
         if (name in _PARALLEL_LISTS or name.endswith("results")) and name not in PICTURE_LISTS:
@@ -111,6 +114,7 @@ def _read_chroma(item: Object) -> list[Any] | None:
 
 
 def _transpose(columns: Object) -> list[Object] | None:
+    """Return the rows of parallel lists as objects, or None if a column is not a list, or if the lengths differ."""
     lists = [*columns.values()]
     if not all(isinstance(column, list) for column in lists) or len(set(map(len, lists))) > 1:
         return None
@@ -134,6 +138,7 @@ def _read_held(key: str, id_key: str, holder: str, item: Object) -> list[Any] | 
 
 
 def _read_url_keys(item: Object) -> list[Any] | None:
+    """Read an object whose keys are all URLs. A value is the text of the page or an object with its fields."""
     if "://" not in next(iter(item), "") or not all(map(is_url, item)):
         return None
     if not all(isinstance(value, (str, dict)) for value in item.values()):

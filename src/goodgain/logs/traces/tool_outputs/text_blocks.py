@@ -167,6 +167,7 @@ def read_tavily(text: str) -> Sequence[Result] | None:
 
 
 def _begin_wikipedia(lines: list[str], index: int) -> Entry | None:
+    """Return the entry that begins with `Page: t`: at the start or after a blank line, and above a line `Summary: s`."""
     follows = lines[index + 1] if index + 1 < len(lines) else ""
     begins = lines[index].startswith("Page: ") and follows.startswith("Summary:")
     is_parted = not index or not lines[index - 1].strip()
@@ -366,6 +367,10 @@ def read_elements(text: str) -> list[Result] | None:
 
 
 def _read_element(text: str, rank: int) -> Result | None:
+    """Read what is inside a `<document>`: parts such as `<source>`, then text, which is the snippet unless a part is.
+
+    A source that is not a URL is the id. Return None without a URL, an id and a text.
+    """
     fields: dict[str, str] = {}
     at = 0
     while (part := _PART.match(text, at)) and _PARTS[part["name"]] not in fields:

@@ -173,8 +173,12 @@ def split_entries(begin: Begin, text: str) -> list[Entry]:
     """
     entries: list[Entry] = []
     lines = text.splitlines()
-    first = wanted = counted = 1
-    above, are_headed = "", False
+    first = 1  # the number of the first entry
+    wanted = 1  # the number after the last entry
+    # The number after the last numbered line, if all numbered lines since the last entry are in order; else -1.
+    counted = 1
+    above = ""  # the last filled line since the last entry
+    are_headed = False
 
     for index, line in enumerate(lines):
         entry = begin(lines, index)
@@ -184,7 +188,7 @@ def split_entries(begin: Begin, text: str) -> list[Entry]:
                 are_headed = is_heading(above) and _names_results(above)
             elif entry.number == first and are_headed and is_heading(above) and _names_results(above):
                 wanted = first
-                while entries[-1].lines.pop() != above:
+                while entries[-1].lines.pop() != above:  # the second heading is not text of the entry above it
                     pass
             entry = entry if entry.number in (wanted, counted) else None
         if entry is not None:
@@ -223,6 +227,10 @@ def read_entries(begin: Begin, text: str, *, with_notes: bool = False) -> list[R
 
 
 def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
+    """Make a result from an entry.
+
+    Notes above the snippet (`Published: 2024`) become fields, with `with_notes` also those below it.
+    """
     url = entry.url
     fields: list[tuple[str, str]] = []
 
@@ -256,6 +264,7 @@ def _read_entry(rank: int, entry: Entry, *, with_notes: bool) -> Result:
 
 
 def make_result(rank: int, entry: Entry, fields: Pairs = ()) -> Result:
+    """Return an entry as a result. Its lines are the snippet, without blank lines and rules at the end."""
     last = len(entry.lines)
     while last and entry.lines[last - 1].strip() in _RULES:
         last -= 1
@@ -267,6 +276,7 @@ def make_result(rank: int, entry: Entry, fields: Pairs = ()) -> Result:
 
 
 def _begin_numbered_link(lines: list[str], index: int) -> Entry | None:
+    """Return the entry if a line is a numbered link, or a numbered title in brackets; else None. An id may stand in between."""
     match = _NUMBERED_LINK.match(lines[index])
     if match is None:
         return None
@@ -298,6 +308,7 @@ def _has_address_below(lines: list[str], index: int) -> bool:
 
 
 def _begin_numbered_id(lines: list[str], index: int) -> Entry | None:
+    """Return the entry if a line is a numbered title, and the next line is `ID: ...`; else None."""
     number, title = split_number(lines[index])
     if number is None or not title or index + 1 >= len(lines):
         return None
@@ -340,6 +351,7 @@ def read_links(text: str) -> list[Result] | None:
 
 
 def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
+    """Return the entry if a line is a title, after a heading or a blank line, and the next line is an address; else None."""
     if index + 1 >= len(lines) or (index and not is_heading(lines[index - 1])):
         return None
     title = split_number(lines[index])[1]
@@ -349,6 +361,7 @@ def _begin_paragraph(lines: list[str], index: int) -> Entry | None:
 
 
 def _begin_url(lines: list[str], index: int) -> Entry | None:
+    """Return the entry if a line holds only an address, perhaps after a number; else None."""
     line = lines[index].strip()
     numbered = _URL_NUMBER.match(line)
     address = find_address(line[numbered.end() :] if numbered else line)

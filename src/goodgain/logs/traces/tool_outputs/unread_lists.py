@@ -101,6 +101,7 @@ def find_result_lists(holder: Any, at: str, read: Collection[int], scope: Scope)
 
 
 def _judge_value(value: Any, place: "_Place", way: "_Way", scope: Scope) -> ResultList | None:
+    """Return a value as a list of results, or None: a text in a layout, an object in columns, or a list of objects or texts."""
     if isinstance(value, str):
         return _judge_text(value, place, way, scope)
     if isinstance(value, dict):
@@ -198,6 +199,7 @@ class _Way(NamedTuple):
     is_cited: bool = False
 
     def into(self, key: str, traits: KeyTraits, question: str) -> "_Way":
+        """Return the way to the value under a key. What an outer key says holds for all values inside."""
         if key.isdigit() and self.key:  # a row of a column, as pandas writes tables
             key = self.key
         was_searched = self.was_searched or traits.was_searched
@@ -214,6 +216,7 @@ _Visit = tuple[Any, _Place, _Way]
 
 
 def _write_place(place: _Place) -> str:
+    """Write a place, a chain of (place around, key), as the keys from the outermost, with slashes between."""
     keys: list[str] = []
     around: _Place | None = place
     while around is not None:
@@ -225,6 +228,7 @@ def _write_place(place: _Place) -> str:
 def _select_fields(
     value: Object, read: Collection[int], way: _Way, scope: Scope
 ) -> Iterator[tuple[str, Any, KeyTraits]]:
+    """Yield (key, value, traits of the key) of the fields to look into. With the scope `fields`, only the outer ones and notes."""
     is_whole = scope != "fields"
     for key, inner in value.items():
         if isinstance(inner, (dict, list)):
@@ -266,6 +270,10 @@ def _judge_text(text: str, place: _Place, way: _Way, scope: Scope) -> ResultList
 
 
 def find_question_in(holder: Object) -> str:
+    """Return the text of the first field whose key names a question or query.
+
+    Join several texts with `; `. Empty if there is none.
+    """
     for key, value in islice(holder.items(), _MOST_FIELDS):
         if isinstance(value, (str, list)) and value and read_key(key).is_question:
             texts = [value] if isinstance(value, str) else [text for text in value if isinstance(text, str)]

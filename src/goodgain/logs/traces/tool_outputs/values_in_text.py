@@ -71,6 +71,10 @@ def _separate_fields(text: str) -> str:
 
 
 def _is_python_notation(text: str) -> bool:
+    """Return whether a text consists only of words of Python's notation, with all brackets closed.
+
+    It may still be no valid Python.
+    """
     at = depth = 0
     waits_for = ""  # the signs that may follow a name that is not a constant: of a call or a keyword argument
     size = len(text)
@@ -158,6 +162,7 @@ def _join_values(values: list[Any]) -> Any:
 
 
 def _read_behind_prose(text: str) -> tuple[Any, str] | None:
+    """Read the first JSON at the beginning of a line or after a colon, and values that follow it. Return None if it is cut off."""
     for start in islice(_VALUE_START.finditer(text), _MAX_STARTS):
         if _JSON_START.match(text, start.end()) is None:
             continue  # a mark such as [1] or [Note]
