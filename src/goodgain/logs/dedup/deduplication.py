@@ -193,10 +193,15 @@ def deduplicate(
         if argument is not user_pairs:  # else the caller has further results, and gives the notice
             user_pairs.give_notice()
 
+    return Deduplication(_add_new_columns(frame, rows), summary, policy, rows, records)
+
+
+def _add_new_columns(frame: nw.DataFrame[Any], rows: pl.DataFrame) -> Any:
+    """Return the user's frame in its own library, with the documents and their rules in further columns."""
     new_columns = []
     for name in DEDUPLICATED.columns:
         new_columns.append(nw.new_series(name, rows[name], backend=frame.implementation))
-    return Deduplication(frame.with_columns(*new_columns).to_native(), summary, policy, rows, records)
+    return frame.with_columns(*new_columns).to_native()
 
 
 def _check_options(policy: str, across: Collection[str], level: str, pairs_a_key: int) -> None:
@@ -228,6 +233,7 @@ def _mark_vague_copies(records: Records) -> Records:
     """Add the column `apart`: the record stands for equal rows with only a title, or with nothing. They stay separate documents."""
     is_vague_copy = (pl.col("rows") > 1) & pl.col("vague")
     vague_copies = records.frame.filter(is_vague_copy)
+    # A record stands for equal rows, so the pair of a record with itself says whether these rows are one document.
     pairs = verify(records, vague_copies.select(left="record", right="record"))
     apart = pairs.filter(~pl.col("same"))["left"]
     frame = records.frame.with_columns(apart=pl.col("record").is_in(apart.implode()))
@@ -297,6 +303,7 @@ def _add_rules(documents: pl.DataFrame, records: Records, pairs: pl.DataFrame) -
 
 
 def _give_notices(summary: Summary) -> None:
+    """Give notices of pairs that were left out, and of earlier documents that the new results join or split."""
     if summary.skipped:
         left_out = "; ".join(map(str, summary.skipped))
         notice(

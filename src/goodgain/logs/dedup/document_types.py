@@ -347,6 +347,7 @@ def _normalise_time(value: str) -> str:
 
 
 def _normalise_number(value: str) -> str:
+    """Write a whole number without leading zeros, a plus sign or `.0`. Return any other text case-folded."""
     value = value.strip()
     match = _NUMBER.fullmatch(value)
     if not match:

@@ -95,6 +95,7 @@ def _choose_earlier_documents(
     between_documents = names_of_record.filter(pl.col("name") > 1)
     bridged = rows_of_record.join(between_documents, on="record")
     bridged = bridged.group_by("group").agg(pl.col("len").sum())
+    # A group counts once or, if new results match several of its earlier documents, as many times as there are such results.
     bridges = groups.height - bridged.height + int(bridged["len"].sum())
     schema: dict[str, Any] = {"record": new.schema["record"], "best": pl.String}
     return pl.DataFrame(list(best.items()), schema=schema, orient="row"), bridges

@@ -76,6 +76,7 @@ class Evidence:
         return self._masks[name]
 
     def _compare(self, name: str) -> tuple[Mask, Mask]:
+        """Return where both records agree and where they differ: by a rule of its own for some names, else by equal values."""
         match name:
             case "snippet":
                 return self._compare_snippets()
@@ -118,6 +119,7 @@ class Evidence:
         return agree, differ
 
     def _get_texts(self, name: str, places: npt.NDArray[np.intp]) -> Iterable[tuple[str, str]]:
+        """Return the (left, right) values of a column, for the pairs at `places`."""
         values = self.records.frame[name]
         left = values.gather(self.left[places]).to_list()
         right = values.gather(self.right[places]).to_list()
@@ -205,6 +207,7 @@ def measure_overlap(
 
 
 def _hash_grams(text: str) -> set[int]:
+    """Return a hash of each run of 5 tokens (words, or single signs of scripts without spaces). A shorter text is one gram."""
     tokens = _TOKENS.findall(text)
     if not tokens:
         return set()

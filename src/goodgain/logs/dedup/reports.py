@@ -95,6 +95,7 @@ def summarise(
     earlier: int,
     bridges: int,
 ) -> Summary:
+    """Count the documents of all results, and the verdicts on pairs of records by rule."""
     decided = pairs.filter(pl.col("rule") != UNDECIDED)
     counts = decided.group_by("same", "rule").len().sort("rule")
     counts_of: dict[bool, dict[str, int]] = {}
@@ -230,6 +231,7 @@ class Explanation:
 def explain(
     rows: pl.DataFrame, records: Records, document: str, other: str | None, query_id: str | None
 ) -> Explanation:
+    """Compare the results of a document with each other or, with `other`, with those of another document, in each scope."""
     if query_id is not None:
         rows = rows.filter(pl.col("query_id") == query_id)
     results = _find_results(rows, document, query_id)
@@ -257,6 +259,7 @@ def _find_results(rows: pl.DataFrame, document: str, query_id: str | None) -> pl
 
 
 def _explain_pairs(pairs: pl.DataFrame, records: Records) -> pl.DataFrame:
+    """Return a row per pair of results: the verdict of the rules, and the fields that agree and differ."""
     pairs = verify_rows(records, pairs.rename({"record": "left", "record_b": "right"}))
     types = ["incompatible"] * pairs.height
     # one list of field names per pair

@@ -162,6 +162,7 @@ def read_rows(frame: nw.DataFrame[Any], across: Collection[str]) -> tuple[pl.Dat
 
 
 def _select_columns(frame: nw.DataFrame[Any]) -> pl.DataFrame:
+    """Return the known columns of a frame, with the number of each row in `row`. The tag of a run is its system."""
     names = set(frame.columns)
     if "query_id" not in names:
         listing = ", ".join(sorted(map(str, names))) or "none"
@@ -301,6 +302,7 @@ def _fill_parents(rows: pl.DataFrame, level: Level) -> pl.DataFrame:
 
 
 def _add_url_forms(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the parts of each URL that are compared (see `parse_url`). All are null, also `url`, if the text is not a URL."""
     no_forms = [None] * len(_URL_FORMS)
     raw_urls = rows["raw_url"].unique().drop_nulls().to_list()
     forms = [(raw_url, *(parse_url(raw_url) or no_forms)) for raw_url in raw_urls]
@@ -309,6 +311,11 @@ def _add_url_forms(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def collapse_rows(rows: pl.DataFrame, *, trusted: bool, policy: Policy = "standard") -> Records:
+    """Collapse rows with equal content and address to one record. Rows without a result have no record.
+
+    The records get the columns `vague` (too little content to identify a document) and `reissued` (the doc_id stands for several
+    documents).
+    """
     used = [name for name in rows.columns if name in USED_NAMES]
     attributes = tuple(name for name in used if rows[name].null_count() < rows.height)
     # Rows that are equal in these columns are one record. Sorting makes records independent of the order of rows.

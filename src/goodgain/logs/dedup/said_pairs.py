@@ -41,6 +41,7 @@ class SaidPairs:
     occurring: set[str] = field(default_factory=set)
 
     def give_notice(self) -> None:
+        """Give a notice of names in the pairs that no result has, or that stand for several documents."""
         names = {name: None for _, *pair in self.pairs for name in pair}
         unknown = [name for name in names if name not in self.occurring]
         if unknown:
@@ -72,6 +73,7 @@ def read_pairs(pairs: Pairs | SaidPairs | None, option: str) -> SaidPairs:
 
 
 def _read_file(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Yield (place, name, name) of each line. Blank lines and comments are left out."""
     for number, line in number_rows(read_lines(path)):
         place = f"{path}, line {number}"
         try:
@@ -110,6 +112,7 @@ class Clusters:
         return self.get_barred_marks(large) & self.get_marks(small)
 
     def join(self, left: Any, right: Any) -> None:
+        """Join two sets with their marks, even if a mark keeps them apart: ask `find_bars` before."""
         small, large = self._order_roots(left, right)
         if large == small:
             return

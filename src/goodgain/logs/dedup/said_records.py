@@ -115,6 +115,7 @@ class _NamedRecords:
 
 
 def _collect_records(records: Records, head_of_key: dict[_Key, _Key], names: Clusters) -> _NamedRecords:
+    """Find the records of each name, and put together the names that `same` makes one document, in each scope."""
     collected = _NamedRecords()
     for key, scope, record in _find_records(records, head_of_key):
         head = head_of_key[key]

@@ -44,7 +44,7 @@ def _decide_by_type(pairs: Evidence) -> _Ruling:
 
 
 def _decide_by_mismatch(pairs: Evidence) -> _Ruling:
-    # Untrusted doc_ids are not compared: searches reissue them.
+    """Separate pairs that differ in any compared field or address. Untrusted doc_ids are not compared: searches reissue them."""
     kind = pairs.kind
     names = {*kind.item_ids, *kind.reject, *kind.required, *kind.weights, "title", "snippet"}
     other_address = pairs.compare("item")[1] & _is_named_by_url(pairs)
@@ -52,6 +52,7 @@ def _decide_by_mismatch(pairs: Evidence) -> _Ruling:
 
 
 def _decide_by_item_id(pairs: Evidence) -> _Ruling:
+    """Join pairs with an equal item id, unless another item id differs: this separates them, except for lenient ids."""
     is_same, is_different = pairs.no_pairs(), pairs.no_pairs()
     for name in pairs.kind.item_ids:
         agree, differ = pairs.compare(name)
@@ -66,6 +67,11 @@ def _decide_by_rejected_field(pairs: Evidence) -> _Ruling:
 
 
 def _decide_by_url(pairs: Evidence) -> _Ruling:
+    """Join pairs with one address, and separate those with another page or another choice of content on one page.
+
+    Only URLs that name an item count. With the policy `id`, no pair is separated; with `content`, pages with equal title and
+    snippet are not.
+    """
     is_named = _is_named_by_url(pairs)
     is_same = pairs.compare("url")[0] & is_named
     if pairs.records.policy == "id":
@@ -79,7 +85,7 @@ def _decide_by_url(pairs: Evidence) -> _Ruling:
 
 
 def _decide_by_edition(pairs: Evidence) -> _Ruling:
-    # Two language or version folders of one page are one document only if their titles agree.
+    """Of pairs with two language or version folders of one page, join those with equal titles, and separate all others."""
     same_page, other_edition = pairs.compare("edition")
     if not other_edition.any():
         return other_edition, other_edition, 0.0
@@ -96,6 +102,10 @@ def _is_named_by_url(pairs: Evidence) -> Mask:
 
 
 def _decide_by_doc_id(pairs: Evidence) -> _Ruling:
+    """Join pairs with an equal doc_id whose title or snippet agrees, or that have no content to compare.
+
+    A doc_id that stands for several documents joins nothing. Passages need an equal snippet.
+    """
     reissued = pairs.records.frame["reissued"].to_numpy()
     is_same = pairs.compare("doc_id")[0] & ~reissued[pairs.left]
     if is_same.any():  # equal doc_ids need the support of the content, if both records have any
@@ -112,6 +122,10 @@ def _decide_by_doc_id(pairs: Evidence) -> _Ruling:
 
 
 def _decide_by_weights(pairs: Evidence) -> _Ruling:
+    """Join pairs whose agreeing fields have weights of 1 or more in sum, and that agree in all required fields.
+
+    Short snippets count half. A long equal snippet is enough alone, unless the titles differ. No pair is separated.
+    """
     # In hundredths: sums of 0.1 and 0.2 are not exact, and the threshold is 1.0.
     total = np.zeros(len(pairs), dtype=np.int64)
     weights = {name: round(100 * weight) for name, weight in pairs.kind.weights.items()}
