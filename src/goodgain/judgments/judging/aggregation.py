@@ -181,6 +181,7 @@ def aggregate(
 
 
 def _warn_of_scale(grades: pl.Series) -> None:
+    """Give a notice if a grade is above the largest label of good gain: without a map, low grades on a long scale count as good."""
     largest: Any = grades.max()
     if largest is not None and largest > SCALES["good-gain"].grades[-1]:
         notice(
@@ -191,6 +192,7 @@ def _warn_of_scale(grades: pl.Series) -> None:
 
 
 def _check_rule(rule: str, grades: Grades, frame: pl.DataFrame) -> None:
+    """Raise an InputError if the grades do not suit the rule: a majority needs 0 and 1, and `first` needs an order of rows."""
     if rule == "majority":
         remedy = f"map the grades to 0 and 1 first ({spell('map', '>=2 -> 1')}, {spell('map_first', True)})"
         otherwise = f"and a majority vote needs 0 and 1. Choose {spell('how', 'mean')}, or {remedy}"
@@ -203,6 +205,7 @@ def _check_rule(rule: str, grades: Grades, frame: pl.DataFrame) -> None:
 
 
 def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
+    """Replace each grade above 0 by the label of its source."""
     if len(labels) != len(grades.sources):
         number = f"{count_of(len(labels), 'label')} for {count_of(len(grades.sources), 'source')} of grades"
         raise InputError(f"{spell('file_labels', [*labels])} has {number}; give one label for each source")
@@ -213,6 +216,10 @@ def _label_by_source(grades: Grades, labels: Sequence[float]) -> pl.DataFrame:
 
 
 def _choose_rule(how: str | None, frame: pl.DataFrame, scale: Scale | ScaleMap | None) -> str:
+    """Return `how` or, if it is None, `majority` for a binary scale, else `mean`.
+
+    `scale` is the scale of the grades to aggregate.
+    """
     if how is not None:
         if how not in RULES:
             raise InputError(f"{spell('how', how)} is not a rule. Choose {', '.join(RULES)}")
@@ -230,6 +237,7 @@ def _choose_rule(how: str | None, frame: pl.DataFrame, scale: Scale | ScaleMap |
 
 
 def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) -> pl.Series:
+    """Return the weight of each row's judge: 1 if `weights` names neither the judge nor its model (the judge's name before `@`)."""
     if weights is not None and rule not in _WEIGHTED:
         raise InputError(
             f"{spell('how', rule)} takes no weights. Choose {' or '.join(_WEIGHTED)}, or leave out {spell('weights')}"
@@ -249,6 +257,10 @@ def _weigh(judges: pl.Series, weights: Mapping[str, float] | None, rule: str) ->
 
 
 def _aggregate(frame: pl.DataFrame, rule: str) -> pl.DataFrame:
+    """Return a row per document and subtopic: its label, the numbers of grades and of missing grades, and whether it is a tie.
+
+    The column `iteration` has the subtopic. It is left out if all grades are of whole documents.
+    """
     labels = frame.group_by("document", maintain_order=True).agg(
         pl.col("query_id").first(),
         pl.col("subtopic").first().alias("iteration"),

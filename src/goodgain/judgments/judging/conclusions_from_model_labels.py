@@ -261,6 +261,7 @@ def compute_intervals(
 
 
 def _read_measure(measure: Any) -> ir_measures.Measure:
+    """Return the one measure. Raise `MeasureError` for several."""
     measures = parse_measures(measure)
     if len(measures) > 1:
         raise MeasureError(
@@ -296,6 +297,7 @@ def _score(
 
 
 def _tau_b(means: np.ndarray[Any, Any]) -> float | None:
+    """Return tau-b of two orders, or None if undefined. `means` has the systems' human means, then their model means."""
     from scipy.stats import kendalltau
 
     tau = float(kendalltau(*np.split(means, 2)).statistic)

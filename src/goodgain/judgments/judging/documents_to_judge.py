@@ -160,6 +160,7 @@ def _add_results(pooled: pl.DataFrame, results: Any) -> pl.DataFrame:
 
 
 def _add_query_texts(pooled: pl.DataFrame, queries: Any) -> pl.DataFrame:
+    """Put the text of each query, and its description if any query has one, beside query_id."""
     of_queries = read_queries(queries).rename({"text": "query"})
     if of_queries.get_column("description").null_count() == of_queries.height:
         of_queries = of_queries.drop("description")
@@ -207,6 +208,7 @@ def _pool_run(qrels: Qrels | None, run: Run | RunFile, k: int, *, flattened: boo
 
 
 def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
+    """Return the documents among the first k results of an iteration, each with its first such iteration."""
     results = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     results = results.sort("query_id", "iteration", "rank", maintain_order=True)
     place = pl.int_range(pl.len()).over("query_id", "iteration")
@@ -215,6 +217,7 @@ def _select_iterations(rows: pl.DataFrame, k: int) -> pl.DataFrame:
 
 
 def _select_flattened(rows: pl.DataFrame, k: int) -> pl.DataFrame:
+    """Return the first k documents of the query's single ranking, each with the first iteration that found it."""
     ranking = make_ranking(find_first_occurrences(rows), ["query_id", "doc_id", "score"])
     ranking = ranking.with_columns(query=pl.col("query_id").rle_id())
     scores = ranking.select("query", "score")

@@ -49,6 +49,7 @@ def open_grade_file(path: Path) -> GradesAndRows:
 
 
 def _read_delimited(path: Path, separator: str) -> GradesAndRows:
+    """Read a book of Quepid, or a table in long form. Ids lose the apostrophe that `pool` writes against formulas."""
     content = read_lines(path)
     if not content.data.strip():
         raise InputError(f"{path}: is empty; give a file with a header and one grade per line")
@@ -79,6 +80,7 @@ def _read_trec(path: Path) -> GradesAndRows:
 
 
 def _find_grades(names: Sequence[str], label: str) -> dict[str, str]:
+    """Return {column of the source: its name here} for a table in long form. Raise an InputError if one is missing or unclear."""
     query = next((name for name in ("query_id", "qid") if name in names), None)
     if set(names) >= _RAGELO and query is not None:
         return {query: "query_id", "did": "doc_id", "answer": "grade"}
@@ -112,6 +114,7 @@ def name_columns(frame: pl.DataFrame, label: str) -> pl.DataFrame:
 
 
 def _is_quepid_book(columns: Sequence[str], label: str) -> bool:
+    """Return whether the columns are those of a book. Raise an InputError for other exports of Quepid, which have no raters."""
     names = [name.strip().lower() for name in columns]
     if names[:2] != ["query", "docid"]:
         return False
@@ -138,6 +141,7 @@ def _read_quepid_book(frame: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame
 
 
 def _read_json(path: Path, *, lines: bool) -> GradesAndRows:
+    """Read the grades of all objects in a file. An object may hold several. An InputError counts lines or objects from 1."""
     unit = "line" if lines else "object"
     types = _TYPES | {"subtopic": pl.String}
     rows = ObjectRows(types, refuse=partial(_refuse, f"{path}, {unit}"))

@@ -122,6 +122,10 @@ def _keeps_order(source: Any) -> bool:
 
 
 def _join_addresses(grades: pl.DataFrame) -> pl.DataFrame:
+    """Give all spellings of one web address one doc_id. If a judge graded several spellings, keep only the largest grade.
+
+    Two grades of one spelling stay: they are an error later.
+    """
     spellings = find_spellings(select_addresses(grades.get_column("doc_id")))
     if spellings.is_empty():
         return grades
@@ -157,6 +161,7 @@ def is_path(source: Any) -> bool:
 
 
 def _open(source: Any, judge: str) -> GradesAndRows:
+    """Return the rows of one source with goodgain's names. Only a file can have further columns; the grades are not parsed yet."""
     if is_path(source):
         return open_grade_file(Path(source))
     label = f"the grades {quote(judge)}"
@@ -170,6 +175,7 @@ def _open(source: Any, judge: str) -> GradesAndRows:
 
 
 def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> pl.Series:
+    """Return the grades as numbers, null for blank texts. On the scale `esci`, letters are grades too."""
     grades = frame.get_column("grade")
     if not grades.dtype.is_numeric():
         texts = cast_texts(frame.select("grade"), ["grade"], rows.label).to_series().str.strip_chars()
@@ -189,6 +195,7 @@ def _parse_grades(frame: pl.DataFrame, rows: RowSource, scale: Scale | None) -> 
 
 
 def _check_once(grades: Grades) -> None:
+    """Raise an InputError if a judge graded one document twice, even with the same grade. It names the first two such rows."""
     numbered = grades.frame.select("document", pl.col("judge").cast(pl.Categorical).to_physical())
     if numbered.n_unique() == numbered.height:
         return

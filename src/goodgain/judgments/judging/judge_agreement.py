@@ -189,6 +189,7 @@ class _Patterns(NamedTuple):
 
 
 def _count_patterns(graded: pl.DataFrame, grades: Sequence[float]) -> _Patterns:
+    """Count how many judges gave a document each grade, and how many documents have each pattern of such counts."""
     counts = []
     for grade in grades:
         is_grade = pl.col("grade") == grade
@@ -200,6 +201,10 @@ def _count_patterns(graded: pl.DataFrame, grades: Sequence[float]) -> _Patterns:
 
 
 def _describe_coverage(counts: _Patterns, documents: int, grades: pl.DataFrame) -> dict[str, float | None]:
+    """Return the first four values of `Agreement.overall`.
+
+    `counts` has only documents with a grade, `documents` is the number of all.
+    """
     has_several = counts.patterns.sum(axis=1) > 1
     with_several = int(counts.documents[has_several].sum())
     tie_rate = None
@@ -318,6 +323,7 @@ def _describe_pairs(paired: pl.DataFrame, weights: Mapping[str, Matrix]) -> tupl
 
 
 def _find_intervals(coefficients: Iterable[Coefficient]) -> pl.DataFrame:
+    """Return a row per coefficient with its bootstrap interval over units (queries or documents); null if it is undefined."""
     rows = []
     for name, judge, other, find, (units, kinds, number) in coefficients:
         unit_rows = np.unique(units, return_inverse=True)[1].ravel()

@@ -119,6 +119,7 @@ def _list_documents(pooled: pl.DataFrame) -> list[tuple[int, str, str | None, li
 
 
 def _write_advice(documents: list[tuple[int, str, str | None, list[str]]]) -> str:
+    """Return the advice to judges, by what the page shows of the documents: texts, addresses, or titles alone."""
     has_text = any(lines for *_, lines in documents)
     has_address = any(address for _, _, address, _ in documents)
     if not has_text and not has_address:
@@ -140,6 +141,7 @@ def _write_ids(pooled: pl.DataFrame, *, spreadsheet: bool) -> str:
 
 
 def _warn_of_missing_texts(pooled: pl.DataFrame, documents: list[tuple[int, str, str | None, list[str]]]) -> None:
+    """Give notices of questions without a text, and of documents that have a title or an address at most."""
     if "query" not in pooled.columns or pooled.get_column("query").null_count():
         lacking = pooled.filter(pl.col("query").is_null()) if "query" in pooled.columns else pooled
         number = count_of(lacking.get_column("query_id").n_unique(), "question has", "questions have")

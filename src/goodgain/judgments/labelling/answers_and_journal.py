@@ -111,6 +111,7 @@ def _is_unfinished_thought(content: Any) -> bool:
 
 
 def _join_parts(content: Any) -> Any:
+    """Return the texts of a message's parts as one text. Return a content that is not a list of parts unchanged."""
     if isinstance(content, list) and content and all(isinstance(part, dict) for part in content):
         texts = [part.get("text", "") for part in content if part.get("type") == "text"]
         return "".join(map(str, texts))
@@ -270,6 +271,7 @@ class Journal:
                 connection.close()
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """Return {key: answer} for the keys that have an answer."""
         wanted = list(dict.fromkeys(keys))
         answers: dict[str, Answer] = {}
         columns = ", ".join(("key", *Answer._fields))
@@ -310,6 +312,10 @@ def _write_places(values: Sequence[Any]) -> str:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
+    """Lock the file, and create the table of answers, or add the columns that an older journal lacks.
+
+    Raise an InputError for a database that is not a journal: it is not changed.
+    """
     connection.execute("PRAGMA locking_mode=EXCLUSIVE")  # else two jobs could pay for the same answers
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     application = connection.execute("PRAGMA application_id").fetchone()[0]
@@ -336,6 +342,7 @@ def _prepare(connection: sqlite3.Connection, path: Path | None) -> None:
 
 @contextmanager
 def _explain_errors(path: Path | None) -> Iterator[None]:
+    """Turn errors of SQLite into InputErrors that say what to do. A locked journal is in use by another process."""
     try:
         yield
     except sqlite3.Error as error:

@@ -142,6 +142,7 @@ class Budget:
             return self._pace.add(tokens, time.monotonic())
 
     def settle(self, entry: list[float], reserved: int, input_tokens: int, output_tokens: int) -> None:
+        """Replace the reserved tokens of a finished call by those that it used, and let waiting calls try again."""
         with self._changed:
             self.input_tokens += input_tokens
             self.output_tokens += output_tokens

@@ -101,6 +101,7 @@ def send_calls(
     other_models: set[tuple[str, str]] = set()  # (model asked, model that answers)
 
     def keep(request: Request, answer: Answer) -> None:
+        """Store and report an answer. Stop the job if the endpoint ignores the limit of tokens, or fails many times in a row."""
         nonlocal failures
         about = {"query_id": request.query_id, "doc_id": request.doc_id, "host": endpoint.host}
         journal.add(request.key, answer, **about, question=request.question, judge=request.judge)
@@ -162,6 +163,7 @@ def _tell_of_model(model: str, answering: str, host: str) -> None:
 
 
 def _send_all(requests: Sequence[Request], endpoint: Endpoint, keep: Callable[[Request, Answer], None]) -> None:
+    """Send requests in threads, until all have answers or the job has ended. Raise the first error of a thread, or Ctrl-C."""
     budget = endpoint.budget
     unsent_requests = iter(requests)
     lock = threading.Lock()
@@ -219,6 +221,7 @@ def explain_failures(answers: Sequence[Answer], *, schema: bool) -> str:
 
 
 def _advise(failure: str, *, schema: bool) -> str:
+    """Return the remedy for a kind of failure. `schema`: the requests had a JSON schema."""
     room, thinking, body = spell("max_output_tokens"), spell("reasoning_effort", "low"), spell("extra_body")
     if failure == "malformed" and schema:
         return f"Try {spell('schema', False)}, or end the model's thinking with {body} or {thinking}"

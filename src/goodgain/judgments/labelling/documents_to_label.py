@@ -142,6 +142,7 @@ def _name_sources(source: Any) -> list[tuple[str | None, Any]]:
 
 
 def _find_kind(source: Any) -> str:
+    """Return `results`, `sheet` or `run` by the columns of a file or frame. A text without columns (TREC) is a run."""
     frame = getattr(source, "frame", source)
     columns = list(getattr(frame, "columns", []))
     if is_path(source):
@@ -153,6 +154,7 @@ def _find_kind(source: Any) -> str:
 
 
 def _list_columns(path: Path) -> list[str]:
+    """Return the column names in a file's first line or schema. Return an empty list for a file that cannot be read."""
     kind = container(path)
     try:
         if kind == "parquet":
@@ -190,6 +192,7 @@ def _read_documents(results: Any, k: int | None) -> tuple[pl.DataFrame, list[str
 
 
 def _read_sheet(source: Any) -> pl.DataFrame:
+    """Return the rows of a sheet that have no grade yet."""
     frame, origins = open_texts(source, _SHEET, "the sheet")
     label = origins.label
     missing = [name for name in DOCUMENT if name not in frame.columns]

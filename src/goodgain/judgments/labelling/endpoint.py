@@ -85,6 +85,7 @@ _SCHEMA_NAMES = ("response_format", "json_schema")
 
 
 def _list_remedies() -> dict[str, str]:
+    """Return {parameter: what to do if the endpoint refuses it}."""
     without = f"Ask without a schema: {spell('schema', False)}"
     return {
         "temperature": f"Send none: {spell('temperature', None)}",
@@ -96,6 +97,7 @@ def _list_remedies() -> dict[str, str]:
 
 
 def _find_address(base_url: str | None) -> str:
+    """Return `base_url`, else the address in the environment. There is no default, so that no data is sent by accident."""
     url = base_url or os.environ.get(_URL_VARIABLE)
     if not url:
         raise InputError(
@@ -162,7 +164,7 @@ class Endpoint:
                     request.extensions["trace"] = endpoint._limit_reads
                     return read_body(send(request, **options | {"stream": True}))
 
-                response = endpoint._count(fetch)
+                response = endpoint._send_counted(fetch)
                 endpoint._wait_as_asked(response)
                 return response
 
@@ -184,7 +186,7 @@ class Endpoint:
         limit = request.parameters.output_limit
         extra_body = request.parameters.extra_body or {}
         if self._has_other_limit and limit in body:
-            refused, limit = limit, OUTPUT_LIMITS[limit == OUTPUT_LIMITS[0]]
+            refused, limit = limit, OUTPUT_LIMITS[limit == OUTPUT_LIMITS[0]]  # the other of the two names
             body[limit] = body.pop(refused)
         has_schema = request.parameters.schema and "response_format" not in extra_body
         if has_schema and self.lacks_schema:
@@ -205,7 +207,7 @@ class Endpoint:
 
         # outside of `except`: no traceback may contain an error that quotes the key
         refused_name = self._read_failure(failure, names)
-        if isinstance(refused_name, Answer):
+        if isinstance(refused_name, Answer):  # the endpoint did not refuse a parameter
             return refused_name
         if refused_name == limit and limit == request.parameters.output_limit:
             self._has_other_limit = True
@@ -244,6 +246,7 @@ class Endpoint:
                 self._trouble = time.monotonic(), sentence
 
     def _go_on_without_schema(self, failure: Any) -> None:
+        """Note that this endpoint refuses a schema, so that later calls have none. The first time, give a notice."""
         with self._lock:
             is_first = not self.lacks_schema
             self.lacks_schema = True
@@ -254,7 +257,11 @@ class Endpoint:
                 f"just as strictly. {spell('schema', False)} asks without from the start",
             )
 
-    def _count(self, send: Any) -> Any:
+    def _send_counted(self, send: Any) -> Any:
+        """Send a request of this thread within the budget, and return its response.
+
+        If nothing can be reached before the endpoint has answered once, end the job: the address is wrong.
+        """
         most = self._call.most
         entry = self.budget.reserve(most)
         self._call.sent += 1
@@ -263,7 +270,7 @@ class Endpoint:
         try:
             response = send()
             self._has_answered = self._has_answered or not response.has_redirect_location
-            cost = self._read_cost(response, most)
+            cost = self._judge_response(response, most)
         except Exception as error:
             self._note_trouble(self._shorten(str(error)) or type(error).__name__)
             if type(error).__name__ not in _NOT_CONNECTED:
@@ -281,7 +288,12 @@ class Endpoint:
         self.budget.end(UnusableError(f"{self._url}: cannot be reached ({reason}). {remedy}"))
         raise JobEnded
 
-    def _read_cost(self, response: Any, most: int) -> tuple[int, int]:
+    def _judge_response(self, response: Any, most: int) -> tuple[int, int]:
+        """Return the input and output tokens that a response costs: 0 for a refusal, `most` if a success does not say.
+
+        An error with status 200, and a body that is not JSON, get the status of an error, so the client retries as it should.
+        The body of a success is kept for this thread.
+        """
         was_good = response.is_success
         body = parse_body(response)
         if was_good and body is None:
@@ -330,6 +342,7 @@ class Endpoint:
             stream.read = partial(self._read_in_time, stream.read)
 
     def _read_in_time(self, read: Callable[..., bytes], most: int, timeout: float | None = None) -> bytes:
+        """Read bytes, or raise the error of a late answer if the whole call has taken too long, whatever the error of the read."""
         left = self._call.end - time.monotonic()
         try:
             if left > 0:
@@ -350,6 +363,7 @@ class Endpoint:
         return BAD_REQUEST if blames else _UNAVAILABLE
 
     def _wait_as_asked(self, response: Any) -> None:
+        """Wait as long as the endpoint asks before the next try, if this is longer than the client itself would wait."""
         may_help = response.status_code in (408, 409, 429) or response.is_server_error
         wait = read_wait(response.headers) if may_help else 0.0
         is_last = self._call.sent >= self.budget.tries or response.headers.get("x-should-retry") == "false"
@@ -371,6 +385,10 @@ class Endpoint:
                 response.headers.pop(name, None)
 
     def _read_failure(self, error: Exception, names: Sequence[str]) -> Answer | str:
+        """Return the failed answer for an error of the client, or the parameter in `names` that the endpoint refuses.
+
+        Raise `StoppedError` if no further call can succeed.
+        """
         openai = self._openai
         if openai.APITimeoutError in (type(error), type(error.__cause__)):
             return Answer(None, "no answer in time", "timeout")
@@ -403,6 +421,7 @@ class Endpoint:
         return refused or Answer(None, sentence, f"http_{status}")
 
     def _read_redirect(self, error: Any) -> Answer:
+        """Return a failed answer for a redirect, which is never followed. At the first call, raise `StoppedError`."""
         location = error.response.headers["location"]
         try:
             address = show_address(urlsplit(urljoin(str(error.request.url), location)))

@@ -30,6 +30,7 @@ class Key:
     """
 
     def __init__(self, variable: str = KEY_VARIABLE, headers: Mapping[str, str] | None = None) -> None:
+        """Read the key from the environment; without the variable, it is an empty text. Values of headers are secrets too."""
         if not variable:
             option = spell("key_variable", variable)
             raise InputError(f"{option}: give the name of the environment variable that holds the key")

@@ -152,6 +152,7 @@ def label(
 def _warn_of_missing_grades(
     grades: pl.DataFrame, requests: Sequence[Request], answers: Mapping[str, Answer], budget: Budget
 ) -> None:
+    """Give notices if the budget ended the job, and if grades are missing."""
     if budget.ended:
         left = grades.filter(status=_NOT_SENT.status).height
         notice(
@@ -190,6 +191,7 @@ def prepare_job(
 
 
 def _name_judge(prompt: Prompt, parameters: Parameters, arguments: Mapping[str, Any]) -> str:
+    """Return the name of a judge: the model, the prompt and what else changes its grades, so two settings are two judges."""
     temperature = "none" if parameters.temperature is None else f"{parameters.temperature:g}"
     parts = [
         f"{parameters.model}@{prompt.name}-{prompt.hash}",
@@ -277,6 +279,7 @@ def warn_of_suspicious_grades(grades: pl.DataFrame, requests: Sequence[Request])
 
 
 def _find_suspicions(rows: pl.DataFrame, prompt: Prompt) -> Iterator[str]:
+    """Yield what is unusual in the grades of one judge: reasons copied from the prompt, one grade for nearly all, only extremes."""
     total = rows.height
     repeated = int(rows.get_column("reason").is_in(list(prompt.placeholders)).sum())
     if repeated > _MOST_REPEATED * total:

@@ -126,6 +126,7 @@ def read_prompt(name: str | Path | None = None) -> Prompt:
 
 
 def _find_mark(text: str) -> str:
+    """Return hexadecimal digits of the text's hash that the text does not contain: it cannot close the tags around itself."""
     digits = _hash(text)
     length = _SHORTEST_MARK
     while digits[:length] in text:

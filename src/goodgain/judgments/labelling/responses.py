@@ -32,6 +32,7 @@ _BYTES_OF_TOKEN = 32
 
 
 def read_body(response: Any) -> Any:
+    """Read a streamed response whole, and return it as one with its content. A body is cut after 16 MiB."""
     body = bytearray()
     with contextlib.closing(response):
         for piece in response.iter_bytes():
@@ -80,6 +81,7 @@ def find_kind(status: int, summary: str) -> int:
 
 
 def find_name(names: Sequence[str], text: str) -> str | None:
+    """Return the first of the names that stands in a text as a word, or None."""
     for name in names:
         if re.search(rf"(?<![a-zA-Z_]){re.escape(name)}(?![a-zA-Z_])", text):
             return name
@@ -113,6 +115,7 @@ def measure_answer(completion: Any) -> int:
 
 
 def split_address(url: str) -> SplitResult:
+    """Return the parts of an http or https address. Raise an InputError for any other text."""
     try:
         parts = urlsplit(url)
         is_text = url.isprintable() and " " not in url
