@@ -81,6 +81,7 @@ def _compare(
     unread: Mapping[str, Any],
     next_step: str,
 ) -> Comparison:
+    """Compare the systems from the scores of their runs. `nothing` has the scores of a run without a row, if they are needed."""
     query_ids = opened.qrels.query_ids
     other_names = {name: find_name(run) for name, run in opened.runs.items()}
     incomplete = find_incomplete(question.outcome_rows, opened.names, other_names, query_ids, question.incomplete)

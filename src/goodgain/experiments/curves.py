@@ -34,7 +34,8 @@ def draw_curve(x: Scoring, measures: Sequence[GoodGainMeasure], *, costs: Any = 
     counts = join_counts_of_systems(x, measures)
     arguments = {name: value for name, value in arguments.items() if value is not None}
     arguments["largest_label"] = find_largest_label(x.opened.qrels.frame)
-    return x.kept.call(_tabulate, counts, measures, x.check_settings(0), costs=by_content(costs), **arguments)
+    settings = x.check_settings(0)  # resamples=0: without intervals
+    return x.kept.call(_tabulate, counts, measures, settings, costs=by_content(costs), **arguments)
 
 
 def _tabulate(

@@ -90,13 +90,16 @@ def _warn_of_few_shared(searched: Mapping[str, Searched]) -> None:
 
 
 def apply_options(x: Scoring, searched: Mapping[str, Searched], broke_off: Mapping[str, Any]) -> dict[str, Searched]:
-    """Leave out the queries that `missing` and `incomplete` leave out, or count them as not searched."""
+    """Leave out the queries that `missing` and `incomplete` leave out, or count them as not searched.
+
+    `broke_off` maps systems to the queries whose traces broke off.
+    """
     missing, incomplete = x.options["missing"], x.options["incomplete"]
     return {name: system.apply_options(missing, incomplete, broke_off[name]) for name, system in searched.items()}
 
 
 def find_broken(x: Scoring, runs_of: Mapping[str, Sequence[str]], outcomes: Any) -> dict[str, pl.Series]:
-    """Return the queries of each run whose traces broke off, unless their results count (`incomplete="keep"`)."""
+    """Map runs to the queries whose traces broke off; an empty dict if their results count (`incomplete="keep"`)."""
     incomplete = x.options["incomplete"]
     if incomplete == "keep":
         return {}

@@ -46,18 +46,15 @@ def gather_with_labels(x: Scoring, measures: Measures, tables: Tables, *, detail
 
     searched = find_searched(x, [plan.explained], first_runs)
     counts = x.count_runs([plan.good])
-    comparison = None
+    comparison = _compare(x, plan, tables)
     lengths = pl.concat(counts_of_run[plan.good].pools.get_column("N") for counts_of_run in counts.values())
-    cutoff, tiles = plan.list_tiles(lengths)
-    if len(x.systems) > 1:
-        comparison = _compare(x, plan, tables)
-    else:
-        refuse_outcomes_of_one_system(tables)
-    scores_of_tiles, with_tiles = _score_tiles(x, plan, tables, comparison, tiles)
+    opening, with_tiles = _open_report(x, plan, tables, comparison, lengths)
 
     counts_of_first = {system: counts[run][plan.good] for system, run in first_runs.items()}
-    costs = None if tables["costs"] is None else read_costs(tables["costs"])
-    spent = None if costs is None else average_costs(counts_of_first, costs)
+    costs = None
+    if tables["costs"] is not None:
+        costs = read_costs(tables["costs"])
+        opening = opening._replace(spent=average_costs(counts_of_first, costs))
     recalls = _draw_recalls_of_systems(x, plan, first_runs)
     scores = x.score_systems(plan.measured) if comparison is None else dict(comparison.scores)
 
@@ -69,14 +66,7 @@ def gather_with_labels(x: Scoring, measures: Measures, tables: Tables, *, detail
     groups = tables["groups"]
     return Evidence(
         qrels=qrels,
-        opening=Opening(
-            cutoff=cutoff,
-            measures=tiles,
-            scores=scores_of_tiles,
-            pairs=None if with_tiles is None else with_tiles.pairs,
-            spent=spent,
-            broke_off={} if comparison is None else comparison.broke_off,
-        ),
+        opening=opening,
         scores=scores,
         comparison=comparison,
         with_tiles=with_tiles,
@@ -95,14 +85,37 @@ def gather_with_labels(x: Scoring, measures: Measures, tables: Tables, *, detail
         texts=read_texts(tables),
         groups=None if groups is None else read_groups(groups, qrels.query_ids),
         details=min(details, len(qrels.query_ids)),
-        words=dict(describe_words(parse_measures([*plan.measured, *tiles]), plan.good)),
+        words=dict(describe_words(parse_measures([*plan.measured, *opening.measures]), plan.good)),
         command=command,
     )
 
 
-def _compare(x: Scoring, plan: Plan, tables: Tables) -> Comparison:
+def _compare(x: Scoring, plan: Plan, tables: Tables) -> Comparison | None:
+    """Compare all systems with the first; None if there is one system."""
+    if len(x.systems) == 1:
+        refuse_outcomes_of_one_system(tables)
+        return None
     arguments = {"baseline": x.systems[0], "groups": tables["groups"], "outcomes": tables["outcomes"]}
     return compare_systems(x, plan.measured, arguments)
+
+
+def _open_report(
+    x: Scoring, plan: Plan, tables: Tables, comparison: Comparison | None, lengths: pl.Series
+) -> tuple[Opening, Comparison | None]:
+    """Return the data of the headline and tiles, without costs, and the comparison with the measures of the tiles.
+
+    `lengths` has the number of iterations of each query in each run.
+    """
+    cutoff, tiles = plan.list_tiles(lengths)
+    scores, with_tiles = _score_tiles(x, plan, tables, comparison, tiles)
+    opening = Opening(
+        cutoff=cutoff,
+        measures=tiles,
+        scores=scores,
+        pairs=None if with_tiles is None else with_tiles.pairs,
+        broke_off={} if comparison is None else comparison.broke_off,
+    )
+    return opening, with_tiles
 
 
 def _score_tiles(
@@ -119,7 +132,7 @@ def _score_tiles(
         scores = x.score_systems(tiles)
         if comparison is not None and added:
             arguments = {"baseline": x.systems[0]}
-            if x.options["incomplete"] != "keep":
+            if x.options["incomplete"] != "keep":  # outcomes say which traces broke off
                 arguments["outcomes"] = tables["outcomes"]
             with_tiles = add_measures(comparison, compare_systems(x, added, arguments), [str(tile) for tile in added])
 
@@ -131,6 +144,7 @@ def _score_tiles(
 
 def _draw_recalls_of_systems(x: Scoring, plan: Plan, first_runs: Mapping[str, str]) -> pl.DataFrame:
     """Return precision over recall of each system's first run: the columns are system, recall and precision."""
+    # `draw_recalls` calls a run a system
     names = pl.DataFrame({"system": [*first_runs.values()], "name": [*first_runs]})
     recalls = draw_recalls(x, plan.good).join(names, on="system", maintain_order="left")
     return recalls.select(pl.col("name").alias("system"), "recall", "precision")
@@ -142,7 +156,7 @@ def _explain_all(
     """Explain the difference of each system from the first one, by the first run of each."""
     systems = x.opened.names
     base, *others = systems
-    broken = {}
+    broken = {}  # run -> queries
     if others:
         broken = find_broken(x, systems, tables["outcomes"])
     broke_off = select_broken(broken, {system: [runs[0]] for system, runs in systems.items()}, None)

@@ -68,7 +68,7 @@ def gather_without_labels(
 
 
 def _find_cutoff(x: Scoring) -> int:
-    """Return the median number of iterations of all queries, at least 1."""
+    """Return the median number of iterations of a query in a run, rounded up and at least 1: the iteration of the tiles."""
     counts = x.count_runs([DEFAULT_REL])
     lengths = pl.concat(counts_of_run[DEFAULT_REL].pools.get_column("N") for counts_of_run in counts.values())
     median: Any = lengths.median()

@@ -82,6 +82,7 @@ def gather_evidence(
 
 
 def _add_doubts(evidence: Evidence, notices: list[GoodgainNotice]) -> Evidence:
+    """Add the notices to the data of a report: those of `REASONS` for the headline, all others as reasons for doubt."""
     reasons = [str(notice) for notice in notices if notice.kind in REASONS]
     texts = [str(notice) for notice in notices]
     choice = describe_choice(evidence.opening)

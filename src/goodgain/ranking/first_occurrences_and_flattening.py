@@ -36,9 +36,10 @@ class FirstOccurrences:
     #: query, the other columns of the run, line (the row in the run), group (the number of the iteration). Sorted by query,
     #: then in the order of the ranking.
     rows: pl.DataFrame
-    #: query_id, results (with repeats), length (the number of iterations), rising (whether a better rank has a lower score
-    #: within an iteration), by_score (whether scores and doc_ids order an iteration differently), level (whether all
-    #: neighbours within an iteration have the same score, at different ranks), in order of appearance.
+    #: query_id, results (with repeats; of the last iteration with the order `last`), length (the number of all iterations),
+    #: rising (whether a better rank has a lower score within an iteration), by_score (whether scores and doc_ids order an
+    #: iteration differently), level (whether all neighbours within an iteration have the same score, at different ranks), in
+    #: order of appearance.
     queries: pl.DataFrame
     iterations: pl.DataFrame  # query, iteration (the number in the run), R (its results); sorted by query and iteration
     equal_rows: int = 0  # results that equal an earlier result of the query in iteration, doc_id and rank

@@ -98,6 +98,7 @@ def by_content(source: Any) -> KeyedBy:
 
 
 def _digest(source: Any) -> Any:
+    """Return a value that changes with the content of a table; the table itself if its content cannot be read."""
     if source is None:
         return None
     if isinstance(source, (list, tuple)):

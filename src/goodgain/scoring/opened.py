@@ -61,14 +61,14 @@ class Opened:
 def open_inputs(sources: Sources, **options: Any) -> Opened:
     """Read the qrels and open each run. `options` are the options of reading and of documents."""
     runs, names = name_runs(sources.systems)
-    if isinstance(page := options["page"], Mapping):
+    if isinstance(page := options["page"], Mapping):  # sizes by system become sizes by run
         options["page"] = {run: size for system, size in page.items() for run in names.get(system, [system])}
 
     qrels, opened = open_systems(sources.qrels, runs, **options)
     copies = {name: copy(run) for name, run in opened.items()}
     for run in copies.values():
         if isinstance(run, Run) and isinstance(run.frame, pl.DataFrame) and run.frame.height <= _MOST_ROWS:
-            run.firsts = {}
+            run.firsts = {}  # a cache, by order
     return Opened(qrels, copies, names)
 
 

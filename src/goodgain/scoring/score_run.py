@@ -66,6 +66,7 @@ def score_run(
     if bounds and qrels.labels is not None:
         remedy = f"read the qrels without {spell('labels', 'iteration')}"
         raise InputError(f"{spell('bounds', True)} needs one label per document; {remedy}")
+    # `leave_out_empty` tells queries without results by these counts, such as NumResults@3
     counts = find_results_counts(filter(needs_results, asked)).values()
     measures = _MeasuresBySource(list(dict.fromkeys([*asked, *map(parse_measure, counts)])), provider)
     if any(isinstance(measure, IterationMeasure) for measure in asked):
@@ -79,11 +80,7 @@ def score_run(
         ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
     one_time = warn_of_run(qrels, run, query_values.coverage)
-    nulls = query_values.provided.list_measures_with_nulls()
-    means = aggregate_values(measures.computed_here, query_values.values) | {
-        str(one): mean if str(one) not in nulls and math.isfinite(mean) else None
-        for one, mean in query_values.provided.means.items()
-    }
+    means = aggregate_values(measures.computed_here, query_values.values) | _average_provided(query_values.provided)
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
         _sign(query_values, qrels, measures, order=order) | run.reading.signature,
@@ -104,18 +101,40 @@ def score_run(
     return scores
 
 
+def _average_provided(provided: ProvidedValues) -> dict[str, float | None]:
+    """Return the means of the measures that ir_measures computed; None if a value is null, or the mean is not finite."""
+    nulls = provided.list_measures_with_nulls()
+    means: dict[str, float | None] = {}
+    for measure, mean in provided.means.items():
+        has_mean = str(measure) not in nulls and math.isfinite(mean)
+        means[str(measure)] = mean if has_mean else None
+    return means
+
+
 def _request_ranking(qrels: Qrels, measures: _MeasuresBySource, order: str, *, bounds: bool) -> RankingRequest | None:
+    """Return what each batch must have beside its tally; None if all measures are computed from the tally.
+
+    With labels by iteration, a batch has the documents of the ranking, and `_score_batches` makes the table.
+    """
     if not measures.ranked and not measures.provided and not measures.session:
         return None
     by_iteration = qrels.labels is not None
-    with_table = bool(measures.ranked) and not by_iteration
-    positions = find_positions(measures.ranked)
-    with_documents = bool(measures.provided) or by_iteration
-    with_rows = bool(measures.session) or any(map(is_own_function, measures.provided))
-    return RankingRequest(order, with_documents, with_table, positions, with_rows, unjudged=bounds)
+    return RankingRequest(
+        order,
+        with_documents=bool(measures.provided) or by_iteration,
+        with_table=bool(measures.ranked) and not by_iteration,
+        positions=find_positions(measures.ranked),
+        with_rows=bool(measures.session) or any(map(is_own_function, measures.provided)),
+        unjudged=bounds,
+    )
 
 
 class _MeasuresBySource:
+    """Sorts measures by what computes them.
+
+    `good_gain` is computed from the ledger, `session` from all rows, `ranked` from the ranking, and `provided` by ir_measures.
+    """
+
     def __init__(self, measures: Sequence[ir_measures.Measure], provider: str | None) -> None:
         self.good_gain = [measure for measure in measures if isinstance(measure, GoodGainMeasure)]
         self.session = [measure for measure in measures if isinstance(measure, SessionMeasure)]
@@ -147,33 +166,40 @@ def _score_batches(
     provider: str | None,
     bounds: bool,
 ) -> _Values:
+    """Compute the values of all measures. The batches have what `_request_ranking` asked for, and share no query."""
     good_gain = BatchScores(measures.good_gain, qrels, measures.rels)
-    raising = RaisedScores(measures.bounded, qrels, measures.rels) if bounds else None
-    asking = ProviderScores(measures.provided, qrels.frame, provider=provider)
-    labels_of, session = QrelsByQuery(qrels), SessionScores(measures.session, qrels, tables)
-    ranking: RankedScores | None = None
+    upper_bounds = RaisedScores(measures.bounded, qrels, measures.rels) if bounds else None
+    session = SessionScores(measures.session, qrels, tables)
+    ranked: RankedScores | None = None
+    from_provider = ProviderScores(measures.provided, qrels.frame, provider=provider)
+    qrels_by_query = QrelsByQuery(qrels)
     labelled: list[tuple[pl.DataFrame, pl.DataFrame]] = []  # labels and rankings, if labels apply to iterations
+
     with ThreadPoolExecutor(1) if isinstance(run, RunFile) else nullcontext() as beside:
         for number, batch in enumerate(batches):
             if number == 0 and beside is not None:  # compute the digest while the next blocks are counted
                 beside.submit(lambda: qrels.digest)
             good_gain.add(batch.tally)
-            if raising is not None:
-                raising.add(batch.tally, batch.table)
+            if upper_bounds is not None:
+                upper_bounds.add(batch.tally, batch.table)
             if measures.session and batch.rows is not None:
                 session.add(batch.rows)
             if batch.table is not None:
-                ranking = ranking or RankedScores(measures.ranked, qrels.judgments)
-                ranking.add(batch.table)
+                ranked = ranked or RankedScores(measures.ranked, qrels.judgments)
+                ranked.add(batch.table)
             if batch.ranking is not None:
-                labels = labels_of.take(batch)
+                labels = qrels_by_query.take(batch)
                 if measures.provided:
-                    asking.add(labels, batch.ranking, batch.rows)
+                    from_provider.add(labels, batch.ranking, batch.rows)
                 if measures.ranked and qrels.labels is not None:
                     labelled.append((labels, batch.ranking))
+
+    # Judged queries that no batch has are scored as queries without a search.
     values, coverage = good_gain.finish()
-    labels_left = labels_of.take_rest() if measures.provided or labelled else qrels.frame.clear()
-    frames = [] if ranking is None else [ranking.finish()]
+    labels_left = qrels.frame.clear()
+    if measures.provided or labelled:
+        labels_left = qrels_by_query.take_rest()
+    frames = [] if ranked is None else [ranked.finish()]
     if labelled:
         labels, rankings = (pl.concat(parts) for parts in zip(*labelled, strict=True))
         all_labels = pl.concat([labels, labels_left])
@@ -183,10 +209,11 @@ def _score_batches(
     for frame in frames:
         values = values.hstack(frame.get_columns()[1:])  # each has all judged queries, sorted
     values = _remove_without_search(values, measures.computed_here, coverage)
+
     without_good = [int((good_gain.pools.get_column(f"GoodPool{k}") == 0).sum()) for k in range(len(measures.rels))]
-    provided = asking.finish(labels_left, has_iterations=not coverage.lacks_iterations(run))
+    provided = from_provider.finish(labels_left, has_iterations=not coverage.lacks_iterations(run))
     provided = provided._replace(per_query=make_finite(provided.per_query))
-    raised = None if raising is None else make_finite(raising.finish())
+    raised = None if upper_bounds is None else make_finite(upper_bounds.finish())
     return _Values(make_finite(values), provided, coverage, without_good, raised)
 
 
@@ -208,6 +235,7 @@ def refuse_likely_iteration(run: Run | RunFile) -> None:
 
 
 def count_run(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[float, Counts]:
+    """Return the ledger and pools of a run at each threshold of `rels`."""
     refuse_likely_iteration(run)
     tallied = consume_batches(lambda batches: pl.concat([batch.tally for batch in batches]), qrels, run, rels=rels)
     pools = count_pools(qrels.judgments, rels=rels)
@@ -215,6 +243,7 @@ def count_run(qrels: Qrels, run: Run | RunFile, rels: Sequence[float]) -> dict[f
 
 
 def _warn_if_no_value(scores: Scores, measures: Sequence[ir_measures.Measure]) -> None:
+    """Give a notice on measures that are null for all queries by their rule, and one on those with a value that is not finite."""
     rules = {str(measure): find_null_rule(measure) for measure in measures if scores.means[str(measure)] is None}
     for rule in filter(None, dict.fromkeys(rules.values())):
         without = [name for name, rule_of_measure in rules.items() if rule_of_measure == rule]
@@ -255,6 +284,7 @@ def _warn_of_other_means(provided: ProvidedValues, judged: int) -> None:
 
 
 def _sign(query_values: _Values, qrels: Qrels, measures: _MeasuresBySource, *, order: str) -> dict[str, Any]:
+    """Return the signature: the versions and options behind the values, and the numbers of queries without one."""
     coverage, queries = query_values.coverage, query_values.coverage.queries
     signature: dict[str, Any] = {"goodgain": __version__, "ir_measures": ir_measures.__version__}
     has_threshold = any(measure.declaration.uses_rel for measure in (*measures.good_gain, *measures.session))
@@ -262,11 +292,13 @@ def _sign(query_values: _Values, qrels: Qrels, measures: _MeasuresBySource, *, o
         signature["rel"] = [int(rel) if rel == int(rel) else rel for rel in measures.rels]
     if measures.ranked or measures.provided:
         signature["order"] = order
-        computed = query_values.provided.providers.items()
-        by_providers = [f"{name}:{'+'.join(str(m) for m in measures.provided if m in of)}" for name, of in computed]
-        signature["classic"] = ["goodgain"] * bool(measures.ranked) + by_providers
-    measures_with_nulls = filter(find_null_rule, measures.computed_here)
-    nulls = {str(one): query_values.values.get_column(str(one)).null_count() for one in measures_with_nulls}
+        signature["classic"] = ["goodgain"] if measures.ranked else []
+        for name, computed in query_values.provided.providers.items():
+            names = "+".join(str(measure) for measure in measures.provided if measure in computed)
+            signature["classic"].append(f"{name}:{names}")
+    nulls = {}
+    for measure in filter(find_null_rule, measures.computed_here):
+        nulls[str(measure)] = query_values.values.get_column(str(measure)).null_count()
     if any(nulls.values()):
         signature["without_value"] = [f"{name}:{number}" for name, number in nulls.items() if number]
     signature |= sign_definitions(measures.computed_here)

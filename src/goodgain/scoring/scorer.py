@@ -87,6 +87,7 @@ class Scorer:
         with collect_notices(notices.append):
             self._given = _read(qrels, reading)
             self._qrels = self._given
+            # whether `_ShortWay` computes the values, and not `evaluate`, which applies the options on documents itself
             self._is_short = self._can_be_short(values)
             if self._is_short:
                 self._qrels, _ = open_systems(self._given, {}, **reading)
@@ -168,11 +169,11 @@ class Scorer:
         return self._evaluate(query_id, searches)
 
     def _evaluate(self, query_id: str, searches: list[list[str]]) -> dict[str, float | None]:
-        rows = [
-            (query_id, number, doc_id)
-            for number, results in enumerate(searches, 1)
-            for doc_id in (results or [EMPTY_DOC])
-        ]
+        """Return the values of `evaluate` for a run with this query alone."""
+        rows = []
+        for number, results in enumerate(searches, 1):
+            for doc_id in results or [EMPTY_DOC]:
+                rows.append((query_id, number, doc_id))
         run = pl.DataFrame(rows, {"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String}, orient="row")
         with without_notices():
             scores = Scoring(self._given, {"": run}, **self._options).score_systems(self._measures)[""]
@@ -253,9 +254,10 @@ class _ShortWay:
             self._add(place, measure)
 
     def _add(self, place: int, measure: ir_measures.Measure) -> None:
+        """Add a measure to those of the ledger or those of the ranking. `place` is its place among all measures."""
         parameters = read_parameters(measure)
         if isinstance(measure, GoodGainMeasure):
-            rel = measure.rel if measure.declaration.uses_rel else self._rels[0]
+            rel = measure.rel if measure.declaration.uses_rel else self._rels[0]  # else the same at any threshold
             self._of_ledger.append(_LedgerTerm(place, rel, measure.cutoff, measure.declaration.formula, parameters))
             return
         declared = find_declaration(measure)
@@ -290,6 +292,7 @@ class _ShortWay:
         return page
 
     def _list_labels(self, number: int) -> dict[str, _Label]:
+        """Return the labels of a query by document, or by web page if ids of one page are joined."""
         starts = self._judgments.starts
         rows = self._judgments.labels[int(starts[number]) : int(starts[number + 1])]
         labels: dict[str, _Label] = {}
@@ -301,16 +304,17 @@ class _ShortWay:
     def _score_ledger(
         self, number: int, searches: list[list[str]], labels: Mapping[str, _Label], values: list[float]
     ) -> None:
+        """Write the values of the measures of the ledger into `values`, at their places."""
         met: set[str] = set()
         unique, unjudged = [], []
-        good_labels: list[list[_Label]] = []  # of the new documents of each search
+        labels_of_searches: list[list[_Label]] = []  # of the new documents of each search
         for search in searches:
             new = [doc_id for doc_id in dict.fromkeys(search) if doc_id not in met]
             met.update(new)
-            known_labels = [labels[doc_id] for doc_id in new if doc_id in labels]
+            labels_of_new = [labels[doc_id] for doc_id in new if doc_id in labels]
             unique.append(len(new))
-            unjudged.append(len(new) - len(known_labels))
-            good_labels.append(known_labels)
+            unjudged.append(len(new) - len(labels_of_new))
+            labels_of_searches.append(labels_of_new)
 
         n = len(searches)
         results = np.array([len(search) for search in searches], np.float64)
@@ -324,7 +328,7 @@ class _ShortWay:
         }
         tables: dict[float, LedgerTable] = {}
         for rel in self._rels:
-            good = [[label for label in of_search if label.label >= rel] for of_search in good_labels]
+            good = [[label for label in of_search if label.label >= rel] for of_search in labels_of_searches]
             pools = {name: pool[number : number + 1] for name, pool in self._pools[rel].items()}
             counts = {
                 "GR": np.array([len(labels_of_search) for labels_of_search in good], np.float64),
@@ -351,7 +355,7 @@ class _ShortWay:
     def _score_ranking(
         self, number: int, searches: list[list[str]], labels: Mapping[str, _Label], values: list[float]
     ) -> bool:
-        """Write the values of measures over the ranking. Return whether all are finite or null."""
+        """Write the values of measures over the ranking into `values`, at their places. Return whether all are finite or null."""
         ranking = _flatten(searches, self._order)
         judged = [(k, labels[doc_id].label) for k, doc_id in enumerate(ranking, 1) if doc_id in labels]
         k = np.array([rank for rank, _ in judged], np.float64)
@@ -378,6 +382,7 @@ class _ShortWay:
         return self._make_documents(number, np.arange(1.0, len(label) + 1), label, num_ret)
 
     def _make_documents(self, number: int, k: Array, label: Array, num_ret: int) -> Documents:
+        """Return the judged documents of one query: their ranks `k` and labels. `num_ret` also counts unjudged documents."""
         place = slice(number, number + 1)
         return Documents(
             np.array([len(label)]),

@@ -173,6 +173,7 @@ class Scoring:
         return self.count_ledgers(measures)
 
     def count_ledgers(self, measures: Measures | None) -> pl.DataFrame:
+        """Return the ledgers of all runs, below each other. CG gives the threshold of the columns GR and G."""
         rel = self._options["rel"]
         with self.tell():
             self.refuse_without_labels("the ledger")
@@ -276,6 +277,7 @@ class Scoring:
             raise InputError(f"{analysis} needs relevance labels, and there are none. {NEXT_STEP}")
 
     def find_queries_without_good(self, measures: Sequence[ir_measures.Measure]) -> dict[str, pl.Series]:
+        """Map measures to the judged queries without a good document, by the threshold of the measure."""
         qrels = self.opened.qrels
         return find_queries_without_good(measures, qrels.frame, qrels.query_ids)
 

@@ -110,7 +110,10 @@ def _tabulate_spends(
     names: Mapping[str, str],
     costs: Any,
 ) -> dict[str, pl.DataFrame]:
-    """Return a frame for each run: query_id, iteration, over (such as `tokens`) and spend."""
+    """Return a frame for each run: query_id, iteration, over (such as `tokens`) and spend (the sum up to this iteration).
+
+    Measures of whole queries, such as Tokens, have the rows of `_sum_costs`.
+    """
     counts_of_systems = {system: [counts[name]] for system, name in names.items()}
     paid = read_costs(costs)
 

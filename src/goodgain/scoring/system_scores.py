@@ -129,6 +129,7 @@ class SystemScores:
         return self.systems[system][measure]
 
     def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the `Scores` of the only system. With several systems, the error says where it is."""
         if not name.startswith("_") and (hasattr(Scores, name) or name in Scores.__dataclass_fields__):
             if len(self.systems) == 1:
                 (only,) = self.systems.values()

@@ -40,8 +40,9 @@ def invert_randomisation_test(
 ) -> tuple[Vector, Vector]:
     """Return the lower and upper ends of the mean differences that the randomisation test does not reject.
 
-    The test of each row has the level alpha / divisor, and draws the same signs as `run_randomisation_test`. An interval is NaN
-    if the test cannot reject any mean difference, because there are too few queries or signs.
+    The test of each row has the level alpha / divisor, and draws the same signs as `run_randomisation_test`, also with `first`
+    (a test may stop early). An interval is NaN if the test cannot reject any mean difference, because there are too few queries
+    or signs.
 
     A draw gives some queries the other sign. If the true mean is delta, this draw is as extreme as the data if delta lies
     between two means: of the queries that keep their sign, and of the others. The interval begins at the k-th smallest of
@@ -112,6 +113,7 @@ def find_rank(divisor: int, alpha: float, draws: int) -> int:
 
 
 def _find_ends(differences: Matrix, ranks: _Counts, blocks: Iterator[Matrix]) -> tuple[Vector, Vector]:
+    """Return the `rank`-th smallest lower end and the `rank`-th largest upper end of each row, over all draws in `blocks`."""
     sums = SignedSums(differences)
     lower, upper = _SmallestEnds(sums, ranks, 1), _SmallestEnds(sums, ranks, -1)
     for signs in blocks:
@@ -169,6 +171,7 @@ class _SmallestEnds:
         is_smaller = ends < self._limits[pair]
         pair, ends = pair[is_smaller], ends[is_smaller]
 
+        # the new ends as a matrix: a row per pair, filled up with infinity
         numbers = np.bincount(pair, minlength=len(self._ranks))
         place = np.arange(len(pair)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
         block = np.full((len(self._ranks), numbers.max()), np.inf)
@@ -195,6 +198,7 @@ class _SmallestEnds:
         return find_places(distance >= least.astype(kind)[:, None])
 
     def _compute_ends(self, pair: _Counts, sums: Vector, balance: Vector) -> Vector:
+        """Return the end of each draw: the smaller of its two means. `pair` is the row that the draw is for."""
         total, n = self._total[pair], self._n
         sums = self._side * sums
         with np.errstate(divide="ignore", invalid="ignore"):

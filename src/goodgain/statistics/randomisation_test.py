@@ -57,7 +57,7 @@ def _count_far(sums: SignedSums, signs: Matrix) -> NDArray[np.int64]:
     is_far = distances >= (reach + sums.errors).astype(kind)[:, None]
     may_be_far = distances >= (reach - sums.errors).astype(kind)[:, None]
 
-    rows, draws = find_places(may_be_far ^ is_far)
+    rows, draws = find_places(may_be_far ^ is_far)  # too close to the observed sum for quick sums
     exact = np.abs(sums.compute_exactly(signs, rows, draws))
     rows = rows[exact >= reach[rows]]
     as_far: NDArray[np.int64] = is_far.sum(axis=1) + np.bincount(rows, minlength=len(reach))
