@@ -138,31 +138,36 @@ class Coverage(NamedTuple):
 
 
 def measure_coverage(counts: Mapping[float, Counts]) -> Coverage:
-    ledger, pools, numbering, _, never_searched, _ = next(iter(counts.values()))
+    """Return the coverage of a run. `counts` are those of the run by threshold; the coverage is the same at each."""
+    counts_of_run = next(iter(counts.values()))
+    ledger = counts_of_run.ledger
     iteration, new, unjudged = (ledger.get_column(name).to_numpy() for name in ("iteration", "UR", "Unjudged"))
     starts = np.flatnonzero(iteration == 1)
-    query_ids, judged = ledger.get_column("query_id")[starts], pools.get_column("query_id")
+    query_ids = ledger.get_column("query_id")[starts]
+    judged = counts_of_run.pools.get_column("query_id")
 
     place = find_places(query_ids, judged)
+    is_judged = place >= 0
     is_searched = np.zeros(len(judged), bool)
-    is_searched[place[place >= 0]] = True
-    queries = _split_queries(query_ids, place >= 0, judged, is_searched)
-    if len(never_searched):
-        queries = match_queries(query_ids, judged, never_searched)
+    is_searched[place[is_judged]] = True
+    queries = _split_queries(query_ids, is_judged, judged, is_searched)
+    if len(counts_of_run.never_searched):
+        queries = match_queries(query_ids, judged, counts_of_run.never_searched)
 
-    if len(queries.only_searched):
-        of_judged = np.repeat(place >= 0, np.diff(starts, append=len(iteration)))
+    if len(queries.only_searched):  # only judged queries count
+        of_judged = np.repeat(is_judged, np.diff(starts, append=len(iteration)))
         iteration, new, unjudged = iteration[of_judged], new[of_judged], unjudged[of_judged]
     return Coverage(
         queries=queries,
         unique=int(new.sum()),
         unjudged=int(unjudged.sum()),
-        numbering=numbering,
+        numbering=counts_of_run.numbering,
         by_iteration=_sum_iterations(iteration, new, unjudged),
     )
 
 
 def _split_queries(query_ids: pl.Series, is_judged: Any, judged: pl.Series, is_searched: Any) -> SharedQueries:
+    """Return the queries of a run and of qrels by where they occur: `is_judged` is of `query_ids`, `is_searched` of `judged`."""
     if is_judged.all():
         both, only_searched = query_ids, query_ids.clear()
     else:
@@ -175,6 +180,7 @@ def _split_queries(query_ids: pl.Series, is_judged: Any, judged: pl.Series, is_s
 
 
 def _sum_iterations(iteration: Any, new: Any, unjudged: Any) -> pl.DataFrame:
+    """Return `Coverage.by_iteration`: the sums over all queries of arrays with a value per query and iteration."""
     numbers, place = np.unique(iteration, return_inverse=True)
     columns = {"iteration": numbers}
     for name, counts in (("unique", new), ("unjudged", unjudged)):
@@ -183,6 +189,7 @@ def _sum_iterations(iteration: Any, new: Any, unjudged: Any) -> pl.DataFrame:
 
 
 def combine_coverages(coverages: Sequence[Coverage]) -> Coverage:
+    """Add up coverages. Their queries are only listed one after the other: those of batches differ."""
     if len(coverages) == 1:
         return coverages[0]
     queries = zip(*(coverage.queries for coverage in coverages), strict=True)
@@ -465,6 +472,7 @@ def _warn_of_url_variants(qrels: Qrels, run: Run | RunFile) -> bool:
 
 
 def _take_sample(rows: pl.DataFrame, size: int) -> pl.DataFrame:
+    """Return at most `size` rows, chosen by a hash of doc_id."""
     if rows.height <= size:
         return rows
     return rows.sort(pl.col("doc_id").hash(0), maintain_order=True).head(size)

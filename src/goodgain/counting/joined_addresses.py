@@ -146,6 +146,7 @@ class _Ids(NamedTuple):
 
 
 def _list_ids(run: Run | RunFile) -> _Ids:
+    """List the URLs of a run. A file is read block by block, and its rows are kept as hashes unless they are too many."""
     if isinstance(run, RunFile):
         addresses: list[pl.DataFrame] = []
         hashes: list[pl.DataFrame] = []

@@ -229,12 +229,18 @@ def _describe_numbers(number: Any, starts: Any, lengths: Any) -> pl.DataFrame:
 
 
 def _describe_queries(lowest: Any, highest: Any, is_dense: Any) -> pl.DataFrame:
+    """Return a row for all queries with equal `lowest`. The queries have equal `is_dense`."""
     lows, kind, queries = np.unique(lowest, return_inverse=True, return_counts=True)
     highest_of_kind = np.full(len(lows), np.iinfo(np.int64).min)
     np.maximum.at(highest_of_kind, kind, highest)
-    numbers = {"highest": highest_of_kind, "queries": queries}
-    columns = [pl.Series("lowest", lows, pl.Int64), pl.Series("is_dense", is_dense[: len(lows)], pl.Boolean)]
-    return pl.DataFrame([*columns, *(pl.Series(name, values, pl.Int64) for name, values in numbers.items())])
+    return pl.DataFrame(
+        [
+            pl.Series("lowest", lows, pl.Int64),
+            pl.Series("is_dense", is_dense[: len(lows)], pl.Boolean),
+            pl.Series("highest", highest_of_kind, pl.Int64),
+            pl.Series("queries", queries, pl.Int64),
+        ]
+    )
 
 
 def _select_threshold(rows: pl.DataFrame, table: Table, k: int) -> pl.DataFrame:

@@ -153,7 +153,9 @@ class PartCounter:
         return _PLACES if self.request is not None else _PLACES[:-1]
 
     def count(self, run: Run) -> QueryBatch:
-        firsts, first_iterations = find_firsts(run, self.columns), None
+        """Return the counts of a run and, on request, its ranking. Pages have counts; the ranking is that of the run before."""
+        firsts = find_firsts(run, self.columns)
+        first_iterations = None
         number = self.judgments.number_queries(firsts)
         if self.labels is None:
             relevance = self.judgments.look_up(firsts, number)
@@ -163,10 +165,10 @@ class PartCounter:
             relevance = label_by_iteration(first_iterations, self.labels)
         tallied = tally_first_occurrences(firsts, relevance, rels=self.rels, unit=self.unit)
 
-        whole = firsts  # before pages were cut
-        if run.unpaged is not None:
-            whole = find_firsts(run.unpaged, _PLACES)
-        ranking, table, facts = self._rank(run, whole, None if whole is not firsts else (number, relevance))
+        if run.unpaged is None:
+            ranking, table, facts = self._rank(run, firsts, (number, relevance))
+        else:
+            ranking, table, facts = self._rank(run, find_firsts(run.unpaged, _PLACES), None)
         if run.unpaged is not None and first_iterations is not None:  # the labels of the ranking need these iterations
             first_iterations = run.unpaged.first_iterations
 
@@ -201,7 +203,7 @@ class PartCounter:
                 labels = number, self.judgments.look_up(firsts, number)
             table = tabulate_first_occurrences(firsts, *labels, positions=request.positions, unjudged=request.unjudged)
         facts = run.find_facts(firsts, equal_rows, request.order, with_rows=request.with_rows)
-        if run.unpaged is None and not request.is_of_ranking:
+        if run.unpaged is None and not request.is_of_ranking:  # no result is ranked, so the order of rows has no effect
             facts = facts._replace(in_row_order=False)
         return ranking, table, facts
 
@@ -218,6 +220,7 @@ class CountedPart:
 
 
 def _count_blocks(file: RunFile, blocks: Iterable[Block], counter: PartCounter) -> Iterator[QueryBatch]:
+    """Yield the counts of each block of a file, then give the notices on the whole file."""
     facts, unnamed = list[OrderFacts](), list[UnnamedRows]()
     is_empty = True
     repeats_without_iterations = False

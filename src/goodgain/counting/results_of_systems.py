@@ -57,6 +57,7 @@ def _list_systems(table: pl.DataFrame) -> list[str | None]:
 
 
 def _lack_system(name: str, systems: Sequence[str | None]) -> InputError:
+    """Return the error for results that lack a system. `systems` are the systems of the results."""
     names = sorted(system for system in set(systems) if system is not None)
     listed = ", ".join(map(repr, names)) or "none with a name"
     remedy = advise_name(names[0]) if names else "Rename the runs"
@@ -67,6 +68,7 @@ def _lack_system(name: str, systems: Sequence[str | None]) -> InputError:
 
 
 def _check_replicates(rows: pl.DataFrame, name: str) -> None:
+    """Raise `InputError` if the results of a system are those of several runs."""
     number = rows.get_column("replicate").n_unique() if "replicate" in rows.columns else 1
     if number > 1:
         argument = spell("results")

@@ -100,6 +100,7 @@ class RunFile:
 
 
 def select_queries(run: Run, query_ids: pl.Series) -> Run:
+    """Return a run with only the rows of some queries. Pages are cut again."""
     if run.unpaged is not None and run.reading.page is not None:
         return select_queries(run.unpaged, query_ids).cut_into_pages(run.reading.page)
     rows = nw.from_native(run.frame).filter(nw.col("query_id").is_in(query_ids.to_list()))
@@ -162,6 +163,7 @@ class Block:
         return self.run.rows.select("query_id", "doc_id") if ids is None else ids
 
     def read(self) -> OpenFrame:
+        """Return the rows as they are in the file, before any option applies. A kept block has no rows here."""
         if self.text is not None:
             frame, lines, passed_over = read_text(self.text, RUN, label=str(self.file.path), errors="raise")
             self.file.passed_over[self.text.offset] = passed_over
@@ -306,6 +308,7 @@ def partition_by_query(file: RunFile, *, with_check: bool = False) -> Iterator[B
 
 
 def _write_partitions(file: RunFile, paths: Sequence[Path], *, with_check: bool) -> None:
+    """Write the rows of a file to temporary files, those of a query to one of them. Rows get their numbers as the column `_ROW`."""
     identities: list[pl.DataFrame] = []  # of each block
 
     def read_frames() -> Iterator[pl.DataFrame]:
@@ -321,6 +324,7 @@ def _write_partitions(file: RunFile, paths: Sequence[Path], *, with_check: bool)
 
 
 def _add_row_numbers(block: Block) -> pl.DataFrame:
+    """Return the rows of a block with their numbers in the file, in types that are equal for all blocks."""
     opened, rows, _ = block.read()
     frame: pl.DataFrame = opened.to_native()
     if not isinstance(rows, TextLines):
@@ -367,6 +371,7 @@ def sample_rows(run: Run | RunFile) -> pl.DataFrame:
 
 
 def _sample_file(run: RunFile) -> pl.DataFrame:
+    """Return query_id and doc_id of some rows, after the options `only` and `documents`."""
     if run.is_text:
         rows = _read_some_lines(run)
     else:
@@ -381,6 +386,7 @@ def _sample_file(run: RunFile) -> pl.DataFrame:
 
 
 def _read_some_lines(run: RunFile) -> pl.DataFrame:
+    """Return query_id and doc_id of lines from all parts of a text file or, if it is compressed, of its first lines."""
     lines: list[bytes] = []
     if run.compressed:
         with open_stream(run.path) as file:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -102,19 +102,8 @@ def open_systems(
         judged.documents = {"only": f"{len(query_ids)}:{digest_rows(query_ids.to_frame())}"}
 
     page_sizes = _list_page_sizes(page, runs)
-    opened: dict[str, Run | RunFile] = {}
-    with joined_notices():
-        for number, (name, source) in enumerate(runs.items()):
-            tell_progress(f"reading {name}", number, len(runs))
-            with notices_about(Subject(name)):
-                run = open_run(source, gaps=gaps, first=first, errors=errors, columns=columns)
-                if name not in page_sizes and isinstance(run, Run):
-                    warn_of_repeats(run)
-                if judged is not None:
-                    any_source.check_columns_used(columns or {}, run, judged)
-                if query_ids is not None:
-                    run = _keep_queries(run, query_ids)
-                opened[name] = run
+    reading: dict[str, Any] = {"gaps": gaps, "first": first, "errors": errors, "columns": columns}
+    opened = _open_runs(runs, judged, reading, query_ids, paged=page_sizes)
 
     judged, opened = map_documents(judged, opened, documents, documents_of, chunks)
     if leave_out is not None:
@@ -126,6 +115,34 @@ def open_systems(
     if judged is not None and not judged.has_labels:
         judged = replace(judged, searched=_list_queries(opened, query_ids))
     return judged, opened
+
+
+def _open_runs(
+    runs: Mapping[str, Any],
+    judged: Qrels | None,
+    reading: Mapping[str, Any],
+    query_ids: pl.Series | None,
+    *,
+    paged: Collection[str],
+) -> dict[str, Run | RunFile]:
+    """Open each run with the options `reading` of `open_run`, and keep the queries in `query_ids` (None: all).
+
+    The runs in `paged` will be cut into pages, and get no notice on repeats.
+    """
+    opened: dict[str, Run | RunFile] = {}
+    with joined_notices():
+        for number, (name, source) in enumerate(runs.items()):
+            tell_progress(f"reading {name}", number, len(runs))
+            with notices_about(Subject(name)):
+                run = open_run(source, **reading)
+                if name not in paged and isinstance(run, Run):
+                    warn_of_repeats(run)
+                if judged is not None:
+                    any_source.check_columns_used(reading["columns"] or {}, run, judged)
+                if query_ids is not None:
+                    run = _keep_queries(run, query_ids)
+                opened[name] = run
+    return opened
 
 
 def _list_page_sizes(page: Any, runs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -144,6 +161,7 @@ def _list_page_sizes(page: Any, runs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _read_judged(qrels: Any, *, labels: str | None, errors: str, columns: Columns | None) -> Qrels | None:
+    """Read the qrels; None for None, and qrels without a query for `NO_LABELS`."""
     if qrels is None:
         return None
     if qrels is not NO_LABELS:
@@ -183,6 +201,7 @@ def _cut_into_pages(run: Run | RunFile, size: int, system: str) -> Run | RunFile
 
 
 def _find_queries(only: Any, judged: Qrels | None) -> pl.Series:
+    """Return the queries that the option `only` names. Raise `InputError` for a query that the qrels lack."""
     query_ids = read_query_ids(only)
     if judged is None or not judged.has_labels:
         return query_ids
@@ -209,7 +228,7 @@ def map_documents(
     mapping = read_document_map(documents, of=documents_of, chunks=chunks)
     # The ids of the qrels that the mapping could change. An id that is a document of a run does not change.
     ids = pl.Series("doc_id", [], pl.String) if judged is None else mapping.find_chunks(judged.frame)
-    mapped_of: dict[str, MappedIds] = {}
+    mapped_of: dict[str, MappedIds] = {}  # by run
     if mapping.of != "qrels":
         mapped_of = {name: _find_mapped(mapping, run, ids) for name, run in runs.items()}
     kept = ids.clear()
@@ -257,6 +276,7 @@ def _find_mapped(mapping: DocumentMap, run: Run | RunFile, ids: pl.Series) -> Ma
 
 
 def _map_qrels(mapping: DocumentMap, qrels: Qrels, kept: pl.Series) -> Qrels:
+    """Return qrels with documents in place of chunks, except the ids in `kept`. `ids_mapped` counts the ids that changed."""
     if mapping.of == "run":
         mapped = copy(qrels)
         mapped.ids_mapped = 0
@@ -300,6 +320,7 @@ def _is_large_text(path: Path, columns: Columns, *, compressed: bool) -> bool:
 
 
 def _open_parquet(path: Path, *, gaps: str, first: int, columns: Columns) -> RunFile | None:
+    """Prepare a Parquet file for reading in blocks. Return None if it has no rows, or lacks a column that a run needs."""
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(path)

@@ -86,6 +86,7 @@ def _find_costs(over: str, counts: Mapping[str, Counts], costs: pl.DataFrame) ->
 
 
 def _check_costs_by_iteration(over: str, system: str, rows: pl.DataFrame, costs: pl.DataFrame) -> None:
+    """Raise `InputError` if all costs of a system are of whole queries (number 0), and an iteration of such a query has none."""
     without_cost = rows.filter(pl.col("spend").is_null())
     without_cost = without_cost.join(costs, on="query_id", how="semi")
     if len(without_cost) and not (costs.get_column("number") > 0).any():
@@ -162,6 +163,7 @@ def choose_known(quantity: str, pools: Mapping[str, pl.DataFrame], with_cost: Ma
 
 
 def _add_up(query_ids: pl.Series, rows: pl.DataFrame) -> Spends:
+    """Return the spends of some queries. `rows` have the `spend` of each iteration alone; null counts as 0."""
     is_included = pl.col("query_id").is_in(query_ids.implode())
     rows = rows.filter(is_included).sort("query_id", "iteration")
     spend = pl.col("spend").fill_null(0.0).cum_sum().over("query_id")
