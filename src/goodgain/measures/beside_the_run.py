@@ -26,6 +26,7 @@ _MOST_SEARCHES = 1_000
 
 
 def _share_repeated(searches: Searches) -> pl.DataFrame:
+    """Return the value of RepeatedQueries. A call without a text repeats none; without any text, a query has no value."""
     searched = searches.lengths
     rows = searches.tables["results"].join(searched, on="query_id", how="semi", maintain_order="left")
     if searches.upto:
@@ -47,6 +48,7 @@ def _normalise(text: str) -> str | None:
 
 
 def _find_area(searches: Searches) -> pl.DataFrame:
+    """Return the value of AreaOver: NaN for a query with an iteration whose spend is unknown."""
     over, budget = searches.parameters["over"], searches.parameters["budget"]
     inner: Any = parse_inner(AreaOver(**searches.parameters))
     if over == "searches":
@@ -65,6 +67,7 @@ def _find_area(searches: Searches) -> pl.DataFrame:
 
 
 def _find_value_at(searches: Searches) -> pl.DataFrame:
+    """Return the value of ValueAt: NaN for a query with an iteration whose spend is unknown."""
     over, budget = searches.parameters["over"], searches.parameters["budget"]
     inner: Any = parse_inner(ValueAt(**searches.parameters))
     if over == "searches":

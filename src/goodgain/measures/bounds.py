@@ -190,6 +190,7 @@ def _score_each_iteration(
 def _add_to_ranking(
     qrels: Qrels, run: Run, measures: Sequence[ir_measures.Measure], label: float, order: str
 ) -> dict[str, pl.DataFrame]:
+    """Return the contributions to measures over the ranking: the value with the label, minus the value without any label."""
     judgments = qrels.judgments
     positions = find_positions(measures)
     table = tabulate_ranking(run.flatten(order), judgments, positions=positions, unjudged=True)

@@ -33,7 +33,7 @@ def average_scores(runs: Sequence[Scores], measures: Sequence[ir_measures.Measur
         signature=_sign_system(runs, queries, coverage, missing),
         coverage=coverage,
         _ours=averaged.select("query_id").clear(),
-        _classic=averaged,
+        _classic=averaged,  # rows of all measures
         queries=queries,
         rel=runs[0].rel,
         ids_mapped=_add_mapped_ids(runs),
@@ -57,6 +57,7 @@ def _average_over_runs(runs: Sequence[Scores], measures: Sequence[ir_measures.Me
 def _average_over_queries(
     averaged: pl.DataFrame, measures: Sequence[ir_measures.Measure], runs: Sequence[Scores]
 ) -> dict[str, float | None]:
+    """Return the mean of each measure over the queries in `averaged`, the result of `_average_over_runs`."""
     no_values = averaged.get_column("value").clear()  # every run lacks every query
     values = {name: rows.get_column("value") for (name,), rows in averaged.group_by("measure")}
     means = {}
@@ -66,6 +67,7 @@ def _average_over_queries(
 
 
 def _add_coverages(runs: Sequence[Scores]) -> pl.DataFrame:
+    """Return `Scores.coverage` with the results of all runs added up."""
     by_iteration = pl.concat([run.coverage for run in runs]).group_by("iteration")
     added = by_iteration.agg(pl.col("judged", "unique").sum())
     has_results = pl.col("unique") > 0
@@ -83,6 +85,7 @@ def _has_labels(runs: Sequence[Scores]) -> bool:
 def _sign_system(
     runs: Sequence[Scores], queries: SharedQueries, coverage: pl.DataFrame, missing: str
 ) -> dict[str, Any]:
+    """Return the signature of the first run, with the counts of all runs."""
     signature = {name: value for name, value in runs[0].signature.items() if name != "without_value"}
     signature |= sign_reading({f"run {number}": run.signature for number, run in enumerate(runs, 1)})
     signature["replicates"] = len(runs)
@@ -97,6 +100,7 @@ def _sign_system(
 
 
 def _add_mapped_ids(runs: Sequence[Scores]) -> tuple[int, int] | None:
+    """Return `Scores.ids_mapped`: the sum over the runs, and the number of the qrels, which all runs share."""
     mapped = [run.ids_mapped for run in runs if run.ids_mapped is not None]
     if not mapped:
         return None
@@ -133,6 +137,7 @@ def leave_out_absent(scores: Scores, measures: Sequence[ir_measures.Measure]) ->
 
 
 def leave_out_queries(scores: Scores, query_ids: pl.Series, measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Return the scores without some queries. The means of `measures` are over the other queries."""
     is_there = ~pl.col("query_id").is_in(query_ids.implode())
     changed = replace(scores, _ours=scores._ours.filter(is_there), _classic=scores._classic.filter(is_there))
     if scores._raised is not None:
@@ -187,6 +192,7 @@ def _set_rows_to_null(values: pl.DataFrame, queries: Mapping[str, pl.Series]) ->
 
 
 def average_values(scores: Scores, measures: Sequence[ir_measures.Measure]) -> Scores:
+    """Return the scores with the means of `measures` computed again from `per_query`. All other means are dropped."""
     by_measure = {name: rows for (name,), rows in scores.per_query.group_by("measure")}
     no_rows = scores.per_query.clear()
 
@@ -238,6 +244,10 @@ def join_queries(runs: Sequence[SharedQueries]) -> SharedQueries:
 
 
 def _average_queries(measure: ir_measures.Measure, values: pl.Series, runs: Sequence[Scores]) -> float | None:
+    """Return the mean (or sum) of the values that are not null; None without such a value.
+
+    It is also None if some values are null and no run has a mean: then a value was not finite.
+    """
     numbers = values.drop_nulls()
     if numbers.is_empty():
         return None

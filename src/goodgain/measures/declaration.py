@@ -438,6 +438,10 @@ def find_meaning(measure: ir_measures.Measure) -> Declaration:
 
 
 def _make_measure(declared: Declaration) -> DeclaredMeasure:
+    """Make a class of the kind of the declaration, and return its object without parameters.
+
+    A classic measure also has the parameters of ir_measures, and its name begins with `goodgain.` (see `RankedMeasure`).
+    """
     classic = declared.in_ir_measures
     name = declared.name
     at = declared.at
@@ -489,6 +493,7 @@ def _write_docstring(declared: Declaration, supported: Mapping[str, ParamInfo]) 
 
 
 def _explain_at(declared: Declaration, info: ParamInfo) -> str:
+    """Return what the number after @ means. `info` describes this parameter."""
     if declared.at != "cutoff":
         return f"@ is the {info.desc}."
     if not declared.is_over_iterations:
@@ -506,6 +511,7 @@ def _explain_rel(declared: Declaration, info: ParamInfo) -> str:
 
 
 def _explain_range(declared: Declaration) -> str:
+    """Return which values the measure has, and the better direction."""
     least, most = declared.bounds
     better = {"up": "; higher is better", "down": "; lower is better", None: ""}[declared.better]
     if most:

@@ -99,6 +99,7 @@ def define(
 def _make_definition(
     name: str, function: Any, better: Any, title: str | None, bounds: Any, costs: str | Sequence[str]
 ) -> Definition:
+    """Check the arguments of `define`, and return the declaration of the measure. `costs` are names of costs it needs."""
     columns = _check_costs(name, costs)
     if not callable(function):
         raise MeasureError(f"{name}: {function!r} is not a function. Give a function of the rows of a query.")
@@ -147,6 +148,7 @@ def _make_again(parameters: dict[str, Any], name: str, *arguments: Any) -> Any:
 
 
 def _check_name(name: Any) -> None:
+    """Raise `MeasureError` for a name that is not an identifier, or that another measure has. A user may define one again."""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise MeasureError(
             f"{name!r} cannot be the name of a measure: write letters, digits and _, such as 'FirstGood'"
@@ -171,6 +173,7 @@ def _is_users(measure: Any) -> bool:
 
 
 def _check_costs(name: str, costs: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the names of costs as a tuple. Raise `MeasureError` for an unknown one."""
     columns = (costs,) if isinstance(costs, str) else tuple(costs)
     for column in columns:
         if column not in COSTS:
@@ -179,6 +182,7 @@ def _check_costs(name: str, costs: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _write_bounds(name: str, bounds: tuple[float, float] | None) -> tuple[str, str]:
+    """Return the smallest and the largest value as texts, as `Declaration.bounds` has them. None: any number is allowed."""
     if bounds is None:
         return "-inf", ""
     is_pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
@@ -219,6 +223,7 @@ def _list_code(code: types.CodeType) -> list[Any]:
 
 
 def _warn_of_other_source(definition: Definition) -> None:
+    """Give a notice if the same name was defined with another function or other settings."""
     before = DECLARATIONS.get(definition.name)
     if not isinstance(before, Definition):
         return

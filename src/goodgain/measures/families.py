@@ -33,6 +33,7 @@ SESSION_MEASURES = _list_families("session")
 
 
 def _name_for_hosts(measure: GoodGainMeasure) -> dict[str, GoodGainMeasure]:
+    """Return the host name of a measure, and a further name for each choice of a parameter that is not the default."""
     name = measure.declaration.host_name
     names = {name: measure}
     for parameter, info in measure.declaration.own.items():

@@ -164,6 +164,7 @@ nCG = _declare(  # noqa: N816  # the n of nDCG
 
 
 def _normalise_discounted_gain(upto: UpTo) -> Array:
+    """Return the value of nDCGG: DCGG divided by GainPool or, with `per`, by the DCGG of an ideal search. 0 if there is no gain."""
     gain = upto.total(upto.each.discounted_gain)
     per: int | None = upto.parameters.get("per")
     if per is None:
@@ -231,6 +232,7 @@ NoProgress = _declare(
 
 
 def _share_over_search(upto: UpTo) -> Array:
+    """Return the value of OverSearch: the share of iterations 1..i after the last new good document (see `_AFTER`)."""
     last_new = np.nan_to_num(_find_last_new(upto))  # 0 if no iteration found a good document
     after_last_new = divide(upto.i - last_new, upto.i)
     if upto.parameters["after"] == "last":

@@ -46,6 +46,7 @@ class LedgerTable:
 
     @classmethod
     def of(cls, counts: Counts) -> Self:
+        """Return the table of all queries of the pools, in their order. Rows of queries without judgments are left out."""
         ledger, pools = counts.ledger, counts.pools
         columns = {name: ledger.get_column(name).to_numpy() for name in _COLUMNS}
         starts = np.flatnonzero(columns["iteration"] == 1)
@@ -72,7 +73,7 @@ class LedgerTable:
         return self._cut[cutoff]
 
     def _cut_at(self, cutoff: int | None) -> Values:
-        """If a query ends before the cutoff, the missing iterations count as empty."""
+        """Return the terms of iterations 1..cutoff. If a query ends before the cutoff, the missing iterations count as empty."""
         lengths, columns = self.rows.lengths, self.columns
         if cutoff is not None and (lengths > cutoff).any():
             is_upto = columns["iteration"] <= cutoff

@@ -147,7 +147,7 @@ class BatchScores:
     def add(self, tallied: pl.DataFrame) -> None:
         """Add the tally (counts per query and iteration) of a batch of queries. Each query is in only one batch."""
         self._tallies.append(tallied)
-        if sum(waiting.height for waiting in self._tallies) >= _ROWS:
+        if sum(waiting.height for waiting in self._tallies) >= _ROWS:  # `finish` scores what still waits
             tallied = self._take_tallies()
             query_ids = tallied.get_column("query_id").unique()
             place = find_places(query_ids, self.pools.get_column("query_id"))

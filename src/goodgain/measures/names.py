@@ -151,6 +151,7 @@ def parse_measures(measures: Measures, *, complete: bool = True, rel: float | No
 
 
 def _list_items(measures: Measures) -> Iterator[str | ir_measures.Measure]:
+    """Yield names, one at a time, and measure objects."""
     if isinstance(measures, (str, ir_measures.Measure)) or not isinstance(measures, Iterable):
         measures = [measures]
     for item in measures:
@@ -221,6 +222,7 @@ def _split_name(name: str, text: str) -> tuple[str, dict[str, Any], Any]:
 
 
 def _read_cutoff(name: str, node: ast.expr) -> Any:
+    """Return the number after @. Error messages repeat `name`."""
     if isinstance(node, ast.Name):
         raise MeasureError(f"{name!r}: {node.id} is not a number. Write a number after @, such as @3")
     cutoff = ast.literal_eval(node)
@@ -230,6 +232,7 @@ def _read_cutoff(name: str, node: ast.expr) -> Any:
 
 
 def _read_brackets(name: str, node: ast.Call) -> dict[str, Any]:
+    """Return the parameters in brackets, such as `{"rel": 3}`. Error messages repeat `name`."""
     if node.args:
         raise MeasureError(f"{name!r}: a value has no parameter name; {_FORM}")
     parameters = [str(keyword.arg) for keyword in node.keywords]
@@ -261,7 +264,7 @@ def _known_names() -> dict[str, ir_measures.Measure]:
 
 
 def _find_spellings(name: str, registry: Mapping[str, ir_measures.Measure]) -> list[str]:
-    """Return `name` if it is registry; else the registry names that differ from it only in upper and lower case."""
+    """Return `name` if the registry has it, else the names in the registry that differ only in upper and lower case."""
     if name in registry:
         return [name]
     return [spelling for spelling in registry if spelling.lower() == name.lower()]
@@ -274,6 +277,7 @@ def _find_measure(name: str, rest: str, registry: Mapping[str, ir_measures.Measu
     if len(distinct) == 1:
         measure = registry[spellings[0]]
         declared = find_declaration(measure)
+        # a name such as NumRelRet stands for NumRet(rel=1), so its parameters stay
         return measure if declared is None or measure.params else declared.measure
 
     if name.upper() == "DCG":

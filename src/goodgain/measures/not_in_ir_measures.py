@@ -227,7 +227,8 @@ def _declare_graded(
     def compute(ranks: Ranks) -> Array:
         has_value = (ranks.num_seen == 0) | (ranks.total(ranks.judged) > 0)
         value = formula(ranks)
-        value = np.where(np.isfinite(value), value, np.inf)  # NaN stands for no value
+        # NaN stands for no value. An infinite value raises the error for labels that are too large.
+        value = np.where(np.isfinite(value), value, np.inf)
         return np.where(has_value, value, np.nan)
 
     return _declare(name, title, definition, compute, **{"null_if": _NULL_IF, "family": "graded"} | details)

@@ -24,6 +24,7 @@ def _label_nuggets(searches: Searches) -> pl.DataFrame:
 
 
 def _score_nuggets(searches: Searches) -> pl.DataFrame:
+    """Return the value of NuggetScore. A query in which no document has the grade `rel` for any nugget has no row."""
     half, full = searches.parameters["rel"], searches.parameters["full"]
     graded = _label_nuggets(searches)
     _check_grades(searches, half, full)
@@ -52,6 +53,7 @@ def _check_grades(searches: Searches, half: float, full: float) -> None:
 
 
 def _weigh_nuggets(nuggets: pl.DataFrame, searches: Searches) -> pl.DataFrame:
+    """Add the column `weight`. With of='vital' all other nuggets are dropped; with of='weighted' they have the weight 0.5."""
     choice = searches.parameters["of"]
     if choice == "all":
         return nuggets.with_columns(weight=1.0)
@@ -70,6 +72,7 @@ def _weigh_nuggets(nuggets: pl.DataFrame, searches: Searches) -> pl.DataFrame:
 
 
 def _share_gain(searches: Searches) -> pl.DataFrame:
+    """Return the supporting documents seen / (the pool * K iterations). The pool has at most `ENOUGH` documents of a nugget."""
     supporting = _label_nuggets(searches).filter(pl.col("grade") >= searches.parameters["rel"])
     # numbers in their order, then texts
     number = pl.col("nugget").cast(pl.Int64, strict=False)

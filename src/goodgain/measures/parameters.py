@@ -158,6 +158,7 @@ def check_given(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Ru
 
 
 def check_needed(measure: ir_measures.Measure, find_rule: Callable[[str, Any], Rule | None]) -> None:
+    """Raise `MeasureError` if a measure lacks a required parameter, such as its cutoff."""
     for name, info in measure.SUPPORTED_PARAMS.items():
         # ndeval needs a cutoff that ir_measures declares as optional
         is_required = info.required or (name == "cutoff" and measure.NAME in _NDEVAL)
@@ -199,6 +200,7 @@ def check_parameters(measure: ir_measures.Measure) -> None:
 
 
 def _find_rule(measure: ir_measures.Measure, name: str, info: Any) -> Rule:
+    """Return the rule of a parameter of ir_measures. Without a rule of its own, the declared type alone is checked."""
     if (choices := find_choices(info)) is not None:
         return choices
     is_known = name == "cutoff" or type(measure).__module__.startswith("ir_measures.")

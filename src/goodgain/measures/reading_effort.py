@@ -31,6 +31,7 @@ def _compute_utility(searches: Searches) -> pl.DataFrame:
 
 
 def _normalise_utility(searches: Searches) -> pl.DataFrame:
+    """Return the utility, moved and scaled so that the lowest possible one is 0 and the highest possible one is 1."""
     highest, lowest = _find_bounds(searches)
     bounds = searches.lengths.select("query_id", "K").join(highest, on="query_id", how="left").join(lowest, on="K")
     upper = pl.col("gain").fill_null(0.0) - pl.col("least_cost")
@@ -143,6 +144,7 @@ def _read_slots(sums: np.ndarray, iterations: int, weights: np.ndarray, *, is_dd
 
 
 def _bias_gain(searches: Searches) -> pl.DataFrame:
+    """Return time-biased gain: the gain of a good document halves with each `half_life` of seconds spent before it."""
     parameters = searches.parameters
     click, click_other, save = (float(parameters[name]) for name in ("click", "click_other", "save"))
     summary, word, opening = (float(parameters[name]) for name in ("summary", "word", "opening"))
@@ -159,6 +161,7 @@ def _bias_gain(searches: Searches) -> pl.DataFrame:
 
 
 def _measure_trail(searches: Searches) -> pl.DataFrame:
+    """Return the U-measure: the label of a good document falls linearly to 0 at `L` characters read."""
     parameters = searches.parameters
     snippet, share, most = (float(parameters[name]) for name in ("snippet", "share", "L"))
     rows = _label_good(searches)

@@ -69,12 +69,12 @@ class Scores:
     means: dict[str, float | None]
     signature: dict[str, Any]
     coverage: pl.DataFrame
-    _ours: pl.DataFrame
-    _classic: pl.DataFrame
+    _ours: pl.DataFrame  # query_id, and a column per measure that goodgain computed
+    _classic: pl.DataFrame  # query_id, measure, value: the rows of all other measures
     queries: SharedQueries
     rel: float | None
-    _raised: pl.DataFrame | None = None
-    _most: dict[str, float | None] | None = None
+    _raised: pl.DataFrame | None = None  # the upper bounds of the values in `_ours`; None without bounds
+    _most: dict[str, float | None] | None = None  # the means of `_raised`
     notes: tuple[str, ...] = ()
     by_group: pl.DataFrame | None = None
     ids_mapped: tuple[int, int] | None = None

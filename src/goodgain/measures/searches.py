@@ -76,7 +76,10 @@ class Searches:
         return positive.group_by(key, maintain_order=True).agg(label)
 
     def label_rows(self, *, add_subtopics: bool = False) -> pl.DataFrame:
-        """Return `rows` up to iteration `upto`, with `rank`, `is_new` and `relevance` (0 for a negative or missing label)."""
+        """Return `rows` up to iteration `upto`, with `rank` in the iteration, `is_new` and `relevance`.
+
+        `is_new` is true where the query returns the document for the first time. A negative or missing label counts as 0.
+        """
         rows = self.rows
         if self.upto is not None:
             rows = rows.filter(pl.col("iteration") <= self.upto)

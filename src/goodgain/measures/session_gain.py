@@ -18,6 +18,7 @@ _JIANGS_K = 9
 
 
 def _weigh(parameters: dict[str, Any]) -> pl.Expr:
+    """Return the discount of a result by its rank and its iteration."""
     b, bq = float(parameters["b"]), float(parameters["bq"])
     rank, iteration = pl.col("rank"), pl.col("iteration")
     if parameters["conv"] == "dd":
@@ -32,6 +33,7 @@ def _count_results(parameters: dict[str, Any]) -> Any:
 
 
 def _compute_dcg(searches: Searches) -> pl.DataFrame:
+    """Return the discounted gain of each query. With conv='dd' a repeated document gains nothing; else it gains again."""
     label = pl.col("relevance")
     is_dd = searches.parameters["conv"] == "dd"
     gain = 2.0**label - 1
@@ -47,6 +49,7 @@ def _compute_dcg(searches: Searches) -> pl.DataFrame:
 
 
 def _normalise_dcg(searches: Searches) -> pl.DataFrame:
+    """Return the discounted gain divided by that of an ideal session. Queries without a label above 0 have no row."""
     label = pl.col("relevance")
     is_dd = searches.parameters["conv"] == "dd"
     gain = label if is_dd else 2.0**label - 1
@@ -89,6 +92,7 @@ def _weigh_places(number: int, most: Any, parameters: dict[str, Any]) -> pl.Data
 
 
 def _compute_rbp(searches: Searches) -> pl.DataFrame:
+    """Return session RBP: a result at rank k of iteration i weighs `onwards` ^ (i - 1) * `down` ^ (k - 1)."""
     b, p, max_rel = (float(searches.parameters[name]) for name in ("b", "p", "max_rel"))
     onwards, down = (p - b * p) / (1 - b * p), b * p
     weight_of_iteration = pl.lit(onwards).pow(pl.col("iteration") - 1)
@@ -237,6 +241,7 @@ def _average_speed(searches: Searches) -> pl.DataFrame:
 
 
 def _normalise_speed(searches: Searches) -> pl.DataFrame:
+    """Return the cube test divided by its bound. As in the scorer of TREC, an iteration counts five documents in the bound."""
     gamma, height = (float(searches.parameters[name]) for name in ("gamma", "height"))
     positive = searches.find_positive(by_subtopic=True)
     place = pl.int_range(pl.len()).over(_SUBTOPIC)

@@ -23,6 +23,7 @@ ENOUGH = 3
 
 
 def _score_each_search(searches: Searches) -> pl.DataFrame:
+    """Return the value of PerIteration: that of `measure` in each iteration as a ranking of its own, joined as `how` says."""
     inner = parse_measure(searches.parameters["measure"])
     value_of_search = _score_rankings(inner, searches)
     last = pl.col("K")

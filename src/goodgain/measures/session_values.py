@@ -76,7 +76,7 @@ class SessionScores:
     def finish(self) -> pl.DataFrame:
         """Return a frame with the column `query_id` (all queries of the qrels, sorted), and a Float64 column per measure.
 
-        A query that was not searched has the value of one search without results. `evaluation.py` removes values that the rule
+        A query that was not searched has the value of one search without results. `score_run.py` removes values that the rule
         in `is_null_without_search` excludes.
         """
         query_ids = self._qrels.query_ids

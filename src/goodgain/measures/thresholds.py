@@ -35,7 +35,7 @@ def find_queries_without_good(
 ) -> dict[str, pl.Series]:
     """Return the judged queries that have no good document for a measure, by its own threshold.
 
-    Measures for which no document is good or bad are left out, and measures for which each query has a good document.
+    Measures that do not look for good documents are left out, and measures for which every query has one.
     """
     largest_label = qrels.group_by("query_id").agg(pl.col("relevance").max())
     labels = query_ids.to_frame("query_id").join(largest_label, on="query_id", how="left")
@@ -65,6 +65,7 @@ def _find_own_threshold(measure: ir_measures.Measure) -> float | None:
     if isinstance(measure, IterationMeasure):
         return measure.rel if declared.uses_rel else None
     threshold = _find_rel(measure)
+    # "" is a measure that goodgain does not declare
     if threshold is None and declared.name not in ("", "Judged") and declared.better == "up":
         return _ABOVE_0
     return threshold
@@ -111,6 +112,7 @@ def warn_of_labels(
 
 
 def _warn_of_classic_thresholds(largest: float, measures: Iterable[ir_measures.Measure], provider: str | None) -> None:
+    """Give a notice on measures over ranks whose `rel` is above the largest label of the qrels."""
     classic = [measure for measure in measures if not isinstance(measure, IterationMeasure)]
     beyond = [measure for measure in classic if 0 < largest < (_find_rel(measure) or 0)]
     if not beyond:

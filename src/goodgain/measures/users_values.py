@@ -123,7 +123,7 @@ def values_along(measure: MeasureOfUser, counts: Counts) -> pl.DataFrame:
 def _list_queries(
     measure: MeasureOfUser | MeasureOfCosts, counts: Counts, costs: pl.DataFrame | None = None
 ) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield each query of the pools with its rows: `COLUMNS`, and the costs that the measure names."""
+    """Yield each query of the pools with its rows: `COLUMNS`, and the costs that the measure names. No rows: not searched."""
     pools = counts.pools
     rows = counts.ledger.join(pools, on="query_id", how="inner").sort("query_id", "iteration")
     if costs is not None:
@@ -148,6 +148,7 @@ def _cut_or_fill(rows: pl.DataFrame, cutoff: int, measure: DeclaredMeasure) -> p
 
 
 def _call(measure: DeclaredMeasure, query_id: str, rows: pl.DataFrame) -> float | None:
+    """Return what the user's function returns for the rows of a query. Raise `MeasureError` for what is not a value."""
     try:
         returned = _find_definition(measure).function(rows)
     except Exception as error:
