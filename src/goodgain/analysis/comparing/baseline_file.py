@@ -189,9 +189,9 @@ def _check_source(path: Any, about: _About, qrels: Qrels, options: Mapping[str, 
         )
 
     compared = {"incomplete": options["incomplete"], "no_good": options["no_good"]}
-    if "order" in signature:
+    if "order" in signature:  # a measure over the ranking was computed
         compared["order"] = options["order"]
-    if about.absent_from_run or "replicates" in signature or "missing" in signature:
+    if about.absent_from_run or "replicates" in signature or "missing" in signature:  # else `missing` has no effect
         compared["missing"] = options["missing"]
     _check_options(path, signature, compared)
 
@@ -202,6 +202,7 @@ def _check_source(path: Any, about: _About, qrels: Qrels, options: Mapping[str, 
 
 
 def _find_queries(about: _About, values: pl.DataFrame) -> SharedQueries:
+    """Return the queries of the run and the qrels. Those with NumIter 0 never searched, unless the run lacks them."""
     absent = pl.Series(about.absent_from_run, dtype=pl.String)
     is_absent = pl.col("query_id").is_in(absent.implode())
     is_idle = (pl.col("measure") == str(NumIter)) & (pl.col("value") == 0) & ~is_absent
@@ -217,6 +218,7 @@ def _find_queries(about: _About, values: pl.DataFrame) -> SharedQueries:
 def _average_measures(
     values: pl.DataFrame, measures: Sequence[ir_measures.Measure], no_good: str
 ) -> dict[str, float | None]:
+    """Return the means over the queries. A null among values that must not be null gives None."""
     rules = {str(measure): find_null_rule(measure) for measure in measures}
     if no_good == "absent":
         rules = {name: rule or "a query has no good document" for name, rule in rules.items()}
@@ -268,6 +270,7 @@ def check_run(
 
 
 def _check_options(path: Any, signature: Mapping[str, Any], options: Mapping[str, Any], values_of: str = "") -> None:
+    """Raise `InputError` if the file was made with other `options`. The message has `values_of` after them: ` for nDCG@10`."""
     of_file = {**_DEFAULTS, **signature}
     differences = []
     for name, value in options.items():

@@ -122,10 +122,36 @@ def compare_scores(
     values, outcomes = _stack_values(question, scores, of_baseline_file, query_ids)
     names = [*map(str, question.needed), *question.solved, *question.shares]
     matrices = arrange_values(values, names, question.systems, query_ids)
+    comparison = _build_comparison(question, query_ids, runs, scores, values, outcomes, matrices, largest_label)
+    broke_off = count_broken_off(incomplete, question.runs_of)
+    comparison = replace(comparison, broke_off=broke_off, shared=shared, next_step=next_step)
+
+    notices = [
+        *_list_reasons(comparison, notices_on_inputs),
+        *_list_absent(comparison, scores_of_runs, of_baseline_file, unread),
+        *(notice for notice in notices_on_inputs if notice.kind not in REASONS),
+        *few_shared,
+        *_list_verdicts_on_no_good(comparison, without_good, values_with_no_good),
+        *_list_misleading(comparison, matrices, incomplete, without_good),
+    ]
+    return _give_notices(comparison, notices)
+
+
+def _build_comparison(
+    question: Question,
+    query_ids: pl.Series,
+    runs: Mapping[str, ScoredRun],
+    scores: Mapping[str, Scores],
+    values: pl.DataFrame,
+    outcomes: pl.DataFrame | None,
+    matrices: Mapping[str, Matrix],
+    largest_label: float,
+) -> Comparison:
+    """Return the comparison, without notices. `values` and `matrices` also have counts such as NumIter, which are not tested."""
     names_of_outcomes = check_outcomes({name: matrices[name] for name in question.solved})
     measures = [str(measure) for measure in question.asked]
     tested = {name: matrices[name] for name in [*measures, *names_of_outcomes, *question.shares]}
-    values = values.filter(pl.col("measure").is_in([*tested]))
+    values_tested = values.filter(pl.col("measure").is_in([*tested]))
     members = None if question.groups is None else read_groups(question.groups, query_ids)
 
     systems = tabulate_systems(scores, matrices)
@@ -135,12 +161,12 @@ def compare_scores(
         means = add_bounds_of_means(means, runs)
         pairs = add_bounds(pairs, question.asked, runs)
 
-    comparison = Comparison(
+    return Comparison(
         systems=systems,
         coverage=stack_systems({name: of_system.coverage for name, of_system in scores.items()}),
         means=means,
         pairs=pairs,
-        values=values.with_columns(pl.col("value").fill_nan(None)),
+        values=values_tested.with_columns(pl.col("value").fill_nan(None)),
         baseline=question.base,
         warnings=(),
         signature=_sign(question, scores, members),
@@ -153,24 +179,13 @@ def compare_scores(
         members=members,
         rel=question.rel,
         largest_label=largest_label,
-        broke_off=count_broken_off(incomplete, question.runs_of),
-        shared=shared,
-        next_step=next_step,
     )
-    notices = [
-        *_list_reasons(comparison, notices_on_inputs),
-        *_list_absent(comparison, scores_of_runs, of_baseline_file, unread),
-        *(notice for notice in notices_on_inputs if notice.kind not in REASONS),
-        *few_shared,
-        *_list_verdicts_on_no_good(comparison, without_good, values_with_no_good),
-        *_list_misleading(comparison, matrices, incomplete, without_good),
-    ]
-    return _give_notices(comparison, notices)
 
 
 def _stack_values_of_runs(
     question: Question, runs: Mapping[str, ScoredRun], of_baseline_file: Scores | None, query_ids: pl.Series
 ) -> pl.DataFrame:
+    """Return the values of the systems whose runs these are: query_id, measure, system, value."""
     scores_of_runs = {name: run.scores for name, run in runs.items()}
     scores = _average_runs(question, scores_of_runs, of_baseline_file, question.missing)
     values, _ = _stack_values(question, scores, of_baseline_file, query_ids)
@@ -198,6 +213,7 @@ def _test_pairs(
     scores: Mapping[str, Scores],
     largest_label: float,
 ) -> pl.DataFrame:
+    """Return `Comparison.pairs`, without costs and bounds."""
     matrices_of: Matrices = {None: question.select_queries_of_test(matrices)}
     nothing = question.find_nothing(query_ids, scores)
     decided = question.decide(matrices_of, {None: nothing}, scores)
@@ -212,6 +228,7 @@ def _give_notices(comparison: Comparison, notices: Sequence[GoodgainNotice]) -> 
 
 
 def _describe_few_shared(question: Question, scores: Mapping[str, Scores]) -> list[GoodgainNotice]:
+    """Return a notice on the compared pairs that share few judged queries; none if no pair does."""
     queries = {name: of_system.queries for name, of_system in scores.items()}
     compared = [(question.systems[system], question.systems[against]) for system, against in question.pairs]
     text = describe_shared_queries(queries, compared)

@@ -69,6 +69,7 @@ def _write_markdown(frames: ComparisonFrames, layout: Layout) -> str:
 
 
 def _write_latex(frames: ComparisonFrames, layout: Layout) -> str:
+    """Write each table as a float. With systems as rows, tables fit a column; without a baseline, letters replace differences."""
     means, pairs, *further_tables = build_tables(frames, layout)
     by_system = layout.rows == "systems"
     size = "\\footnotesize\n\\setlength{\\tabcolsep}{3pt}\n" if by_system else ""
@@ -181,6 +182,7 @@ FORMS: dict[str, Callable[[ComparisonFrames, Layout], str]] = {
 
 
 def render_html(frames: ComparisonFrames) -> str:
+    """Return all tables for a notebook, with a picture of each interval, and the legend and notes as a list."""
     means, pairs, *further_tables = build_tables(frames, Layout())
     at = pairs.header.index("interval")
     rows = []

@@ -78,6 +78,7 @@ class ComparisonFrames:
 
     @cached_property
     def groups(self) -> pl.DataFrame | None:
+        """The pairs on the queries of each group. A value of a query outside the group counts as no value."""
         if self.members is None:
             return None
         groups = self.members.partition_by("group", as_dict=True, maintain_order=True)

@@ -85,6 +85,7 @@ def _list_pairs(systems: Collection[str], pairs: Collection[tuple[str, str]] | N
 def _refuse_unshared_queries(
     system: str, queries: SharedQueries, against: str, queries_of_against: SharedQueries
 ) -> NoReturn:
+    """Raise `InputError`. The message shows query ids of the two systems, or of runs and qrels if these share none."""
     has_judged = len(queries.both) or len(queries_of_against.both)
     if not has_judged and queries.only_searched.is_in(queries_of_against.only_searched.implode()).any():
         raise InputError(
@@ -187,7 +188,10 @@ def describe_verdicts_on_no_good(
 
 
 def _find_changed(pairs: pl.DataFrame, new_pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return measure, system, against, verdict and new verdict of the pairs in which the two differ."""
+    """Return measure, system, against, verdict and new verdict of the pairs in which the two differ.
+
+    Measures that `new_pairs` lacks are left out.
+    """
     key = ["measure", "system", "against"]
     new = new_pairs.select(*key, new="verdict")
     joined = pairs.select(*key, "verdict").join(new, on=key, maintain_order="left")
@@ -350,6 +354,7 @@ def describe_stops(
 def _describe_different_ends(
     measures: Sequence[GoodGainMeasure], iterations: Mapping[str, Matrix]
 ) -> Iterator[GoodgainNotice]:
+    """Yield a notice on measures without @. It is minor if each of them is also compared at a fixed iteration."""
     at_own_end = [measure for measure in measures if measure.cutoff is None and measure.declaration.cutoff != "none"]
     of_all_runs = np.vstack([*iterations.values()])  # a row per run of any system
     first_end, last_end = np.nanmin(of_all_runs, axis=0), np.nanmax(of_all_runs, axis=0)
@@ -428,6 +433,7 @@ def describe_own_ideal(measures: Sequence[GoodGainMeasure]) -> Iterator[Goodgain
 def describe_low_counts(
     measures: Sequence[ir_measures.Measure], values: Mapping[str, Matrix], names: Sequence[str]
 ) -> Iterator[GoodgainNotice]:
+    """Yield notices on counts for which lower is better, such as NumDup, that are 0 because a system has no results of a query."""
     counted = [measure for measure in measures if not needs_results(measure)]
     for measure, results in find_results_counts(counted).items():
         counts = values[measure]
@@ -446,6 +452,7 @@ def describe_low_counts(
 def describe_replicates(
     scores: Mapping[str, Scores], runs: Mapping[str, Mapping[str, Matrix]]
 ) -> Iterator[GoodgainNotice]:
+    """Yield notices on systems of several runs: on queries that only some runs lack, and on runs that depend on each other."""
     repeated = {name: scores_of_system for name, scores_of_system in scores.items() if scores_of_system.replicates}
     for name, scores_of_system in repeated.items():
         lacked_by_all = scores_of_system.queries.only_judged.implode()

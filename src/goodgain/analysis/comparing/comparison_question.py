@@ -129,7 +129,7 @@ class Question:
 
         if self.pass_k is not None:
             check_whole_number("pass_k", self.pass_k, 1)
-        _ = self.pairs, self.settings, self.asked
+        _ = self.pairs, self.settings, self.asked  # each checks the options that it reads
 
     @property
     def systems(self) -> list[str]:
@@ -166,13 +166,14 @@ class Question:
 
     @cached_property
     def table(self) -> pl.DataFrame | None:
+        """The outcomes to compare, averaged over runs: query_id, system, and a column per outcome; None for no outcome."""
         rows = self.outcome_rows
         if rows is None:
             return None
-        if self.incomplete == "absent":
+        if self.incomplete == "absent":  # queries that broke off
             rows = rows.filter(pl.col(COMPLETED).ne_missing(0))
         averaged = leave_out_ratio(average_outcomes(rows))
-        if not self.has_labels:
+        if not self.has_labels:  # then `completed` is compared like other outcomes
             return averaged
         return leave_out_completed(averaged, self.require)
 
@@ -224,6 +225,7 @@ class Question:
         return ranges
 
     def find_nothing(self, query_ids: pl.Series, scores: Mapping[str, Scores]) -> Nothing:
+        """Return which systems searched each query, and which measures have no value without results or a search."""
         need_results = [str(measure) for measure in self.asked if needs_results(measure)]
         need_search = [str(measure) for measure in self.asked if is_null_without_search(measure)]
         return Nothing(need_results, need_search, mark_searched(query_ids, scores))

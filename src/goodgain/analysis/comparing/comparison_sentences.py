@@ -45,6 +45,7 @@ def list_unknown(frames: ComparisonFrames) -> list[str]:
 
 
 def _list_remarks(frames: ComparisonFrames) -> Iterator[str]:
+    """Yield the notes that were not given as notices: on reruns, many measures, what the queries can show, and shared results."""
     if not any(scores.replicates for scores in frames.scores.values()):
         yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
     yield from _describe_many_measures(frames)
@@ -54,6 +55,7 @@ def _list_remarks(frames: ComparisonFrames) -> Iterator[str]:
 
 
 def _describe_many_measures(frames: ComparisonFrames) -> Iterator[str]:
+    """Yield the chance that equal systems differ in some measure, if there are four tested measures or more."""
     measures = frames.pairs.drop_nulls("p_randomisation").get_column("measure").n_unique()
     if measures < _MANY_MEASURES or not frames.question.uses_holm or not frames.chance_of_decision:
         return
@@ -211,6 +213,7 @@ def describe_correction(frames: ComparisonFrames) -> str:
 
 
 def describe_costs(frames: ComparisonFrames) -> str:
+    """Return a sentence on the iterations per query of each system and, with labels, one on the judged share of its results."""
     systems = frames.systems.select("system", "iterations", "coverage").rows()
     iterations = ", ".join(f"{name} {number:.2f}" for name, number, _ in systems)
     if not frames.question.has_labels:
@@ -234,6 +237,7 @@ def build_legend(frames: ComparisonFrames) -> list[str]:
 
 
 def _explain_columns(frames: ComparisonFrames) -> str:
+    """Explain intervals, p-values, signs and effect sizes in the full table of pairs."""
     signature = frames.signature
     alpha = signature["alpha"]
     last = "Tukey" if frames.pairs.get_column("p_tukey").count() else "Holm"

@@ -1,6 +1,6 @@
 """Builds the tables of a comparison: means, differences, groups, correlations, and repeated runs."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -62,6 +62,7 @@ class Layout(NamedTuple):
 
 
 def build_tables(frames: ComparisonFrames, layout: Layout) -> list[Table]:
+    """Return all tables: means first, then pairs, then the others."""
     has_column = {
         "Tukey": frames.pairs.get_column("p_tukey").count() > 0,
         "corrected": "p_corrected" in frames.pairs.columns,
@@ -139,12 +140,13 @@ def build_column_table(frames: ComparisonFrames, places: int, *, of_groups: bool
         columns = ["measure", "group", "system", "against", "queries"]
     if len(against) == 1:
         columns.remove("against")
-    words = len(columns) - of_groups
+    words = len(columns) - of_groups  # `queries` is a number
     columns += ["difference", *_name_intervals(pairs), "p"]
     return build_pairs_table(title, frames, columns, words, places, of_groups=of_groups)
 
 
 def _build_more_tables(frames: ComparisonFrames, places: int, *, without: Collection[str] = ()) -> list[Table]:
+    """Return the tables after those of means and pairs. `without` has columns of groups to leave out; then all tables are short."""
     brief = bool(without)
     tables = build_shared_tables(frames, places, brief=brief)
     if frames.groups is not None:
@@ -193,6 +195,7 @@ def _build_replicate_tables(frames: ComparisonFrames, places: int, *, brief: boo
 def build_pairs_table(
     title: str, frames: ComparisonFrames, columns: Sequence[str], words: int, places: int, *, of_groups: bool = False
 ) -> Table:
+    """Return a table of pairs, or of groups and pairs. `columns` are keys of `_write_pair`; the first `words` of them are texts."""
     pairs = frames.groups if of_groups else frames.pairs
     queries = None if of_groups else frames.signature["queries"]
     rows = []
@@ -244,6 +247,7 @@ def _write_pair(row: dict[str, Any], places: int, queries: int | None) -> dict[s
 
 
 def build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool = False) -> Table:
+    """Return the table of means: a row per measure, or a row per system with `layout.rows`. `brief` leaves out costs and signs."""
     by_system = layout.rows == "systems"
     queries = frames.signature["queries"]
     baseline = frames.baseline or ""
@@ -264,13 +268,7 @@ def build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool =
         number = queries if is_uneven else means.item(0, "queries")
         cells = [Cell(_name_row(measure, better, number, queries))]
         for row in means.iter_rows(named=True):
-            text = format_number(row["mean"], layout.places)
-            if is_uneven:
-                text += f" ({count_queries(row['queries'])})"
-            if row.get("low") is not None:
-                text += f" [{format_number(row['low'], layout.places)}, {format_number(row['high'], layout.places)}]"
-            if "most" in row:
-                text += format_bounds(row, layout.places)
+            text = _write_mean(row, layout.places, with_queries=is_uneven)
             if (measure, row["system"]) in marked:
                 text += " *"
             is_best = row["mean"] is not None and row["mean"] in best
@@ -278,11 +276,7 @@ def build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool =
         rows.append(cells)
 
     if not by_system and not brief:
-        for name, title in _SPENT.items():
-            if name == "coverage" and not frames.question.has_labels:
-                continue
-            numbers = [format_number(value, 2) for value in frames.systems.get_column(name)]
-            rows.append([Cell(title), *map(Cell, numbers)])
+        rows += _build_spent_rows(frames)
 
     title = f"Means over {count_queries(queries)}"
     if layout.caption:
@@ -295,6 +289,29 @@ def build_means_table(frames: ComparisonFrames, layout: Layout, *, brief: bool =
     header = ["measure", *frames.systems.get_column("system")]
     table = Table(title, header, 1, rows, notes=notes)
     return table.turn("system") if by_system else table
+
+
+def _write_mean(row: Mapping[str, Any], places: int, *, with_queries: bool) -> str:
+    """Return a mean with the number of its queries, its interval and its bounds. `row` is of the frame of means."""
+    text = format_number(row["mean"], places)
+    if with_queries:
+        text += f" ({count_queries(row['queries'])})"
+    if row.get("low") is not None:
+        text += f" [{format_number(row['low'], places)}, {format_number(row['high'], places)}]"
+    if "most" in row:
+        text += format_bounds(row, places)
+    return text
+
+
+def _build_spent_rows(frames: ComparisonFrames) -> list[list[Cell]]:
+    """Return the rows of iterations, results and, with labels, coverage below the means."""
+    rows = []
+    for name, title in _SPENT.items():
+        if name == "coverage" and not frames.question.has_labels:
+            continue
+        numbers = [format_number(value, 2) for value in frames.systems.get_column(name)]
+        rows.append([Cell(title), *map(Cell, numbers)])
+    return rows
 
 
 def _name_row(measure: str, better: str | None, queries: int, all_queries: int | None) -> str:

@@ -105,7 +105,7 @@ def _add_corrected(tested: pl.DataFrame, p: Vector, low: Vector, high: Vector, l
 def add_verdicts(corrected: pl.DataFrame, alpha: float) -> pl.DataFrame:
     """Add `verdict` and `significant`, and replace `above` and `below` by `wins`, `ties` and `losses`.
 
-    These are null for measures whose `better` is null.
+    Verdict, wins, ties and losses are null for measures whose `better` is null. A verdict in the column `told` comes first.
     """
     p = "p_corrected" if "p_corrected" in corrected.columns else "p_randomisation_holm"
     queries, above, below = pl.col("queries"), pl.col("above"), pl.col("below")

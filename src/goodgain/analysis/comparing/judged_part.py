@@ -30,6 +30,7 @@ def describe_judged_part(frames: ComparisonFrames, *, most: int) -> Iterator[str
     ranges = question.find_ranges(frames.matrices, frames.largest_label)
 
     # A pair has two rows: the smallest difference that the queries can show, and the queries that `detect` takes.
+    # The default of `detect` says something only for shares.
     pairs = []
     for smallest, goal in zip(rows[::2], rows[1::2], strict=True):
         if question.detect is not None or ranges[smallest["measure"]].is_share:

@@ -19,6 +19,7 @@ def tabulate_searched(scores: Mapping[str, Scores]) -> pl.DataFrame:
 
 
 def _find_shares(scores: Scores) -> pl.DataFrame:
+    """Return query_id and value of each judged query: the share of the runs of a system in which it searched."""
     leaves_out_absent = scores.signature.get("missing") == "absent"
     of_runs = []
     for run in scores.replicates or (scores,):

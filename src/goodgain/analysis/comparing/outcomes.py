@@ -219,6 +219,7 @@ def correlate(
 
 
 def _find_tau(x: Vector, y: Vector, settings: Settings) -> tuple[float, float, float]:
+    """Return Kendall's tau and its bootstrap interval; NaN for a constant, or fewer than three queries."""
     is_constant = len(x) < _LEAST_QUERIES or np.ptp(x) == 0 or np.ptp(y) == 0
     if is_constant:
         return np.nan, np.nan, np.nan

@@ -42,6 +42,7 @@ NOT_COMPARABLE_PAGES = f"{NOT_COMPARABLE}: pages of one ranking"
 
 
 def tabulate_systems(scores: Mapping[str, Scores], full: Mapping[str, Matrix]) -> pl.DataFrame:
+    """Return `Comparison.systems`. `full` has the matrices of NumIter and NumResults: a row per system, a column per query."""
     queries = [of_system.queries for of_system in scores.values()]
     iterations, results = (_average_known_values(full[str(measure)]) for measure in (NumIter, NumResults))
     coverage: list[float | None] = []
@@ -179,41 +180,52 @@ def compare_pairs(
         lacks = nothing.explains_lack(name, of_measure)
         lacks_results += (lacks[system] | lacks[against]).tolist()
 
-    queries = [int(is_shared.sum()) for is_shared in shared]
-    by_queries: dict[int, list[int]] = {}
-    for k, number in enumerate(queries):
-        by_queries.setdefault(number, []).append(k)
+    names = {
+        "measure": [name for name, _ in rows],
+        "better": pl.Series([better[name] for name, _ in rows], dtype=pl.String),
+        "system": [systems[pair[0]] for _, pair in rows],
+        "against": [systems[pair[1]] for _, pair in rows],
+        "queries": [int(is_shared.sum()) for is_shared in shared],
+    }
+    tests = _test_rows(values, rows, shared, settings, signs)
+    p_tukey = pl.Series(_run_tukey_tests(values, pairs), dtype=pl.Float64)
+    has_no_results = pl.Series(lacks_results, dtype=pl.Boolean)
+    return pl.DataFrame(names).hstack(tests).with_columns(p_tukey=p_tukey, lacks_results=has_no_results)
+
+
+def _test_rows(
+    values: Mapping[str, Matrix],
+    rows: Sequence[tuple[str, tuple[int, int]]],
+    shared: Sequence[NDArray[np.bool_]],
+    settings: Settings,
+    signs: int,
+) -> pl.DataFrame:
+    """Run the tests of `_run_tests` on each row (measure, pair). Rows over equally many queries are tested together."""
+    rows_by_queries: dict[int, list[int]] = {}
+    for k, is_shared in enumerate(shared):
+        rows_by_queries.setdefault(int(is_shared.sum()), []).append(k)
+
     tested = []
-    for number, rows_of_number in by_queries.items():
+    for number, rows_of_number in rows_by_queries.items():
         at_once = max(1, _DIFFERENCES // max(1, number))
         for start in range(0, len(rows_of_number), at_once):
             block = rows_of_number[start : start + at_once]
             first, second = (_stack_rows(values, rows, block, shared, side) for side in (0, 1))
             tests = _run_tests(first, second, settings, signs)
             tested.append(tests.with_columns(k=pl.Series(block)))
-    in_order = pl.concat(tested).sort("k").drop("k")
+    return pl.concat(tested).sort("k").drop("k")
 
-    tukey: list[float] = []
+
+def _run_tukey_tests(values: Mapping[str, Matrix], pairs: Sequence[tuple[int, int]]) -> list[float]:
+    """Return p of Tukey's test of each measure and pair, over the queries of all systems. NaN for two systems."""
+    p_values: list[float] = []
     for of_measure in values.values():
         of_shared_queries = of_measure[:, np.isfinite(of_measure).all(axis=0)]
         if len(of_measure) > 2 and of_shared_queries.shape[1]:
-            tukey += run_tukey_test(of_shared_queries, pairs).tolist()
+            p_values += run_tukey_test(of_shared_queries, pairs).tolist()
         else:
-            tukey += [math.nan] * len(pairs)
-    names = {
-        "measure": [name for name, _ in rows],
-        "better": pl.Series([better[name] for name, _ in rows], dtype=pl.String),
-        "system": [systems[pair[0]] for _, pair in rows],
-        "against": [systems[pair[1]] for _, pair in rows],
-        "queries": queries,
-    }
-    return (
-        pl.DataFrame(names)
-        .hstack(in_order)
-        .with_columns(
-            p_tukey=pl.Series(tukey, dtype=pl.Float64), lacks_results=pl.Series(lacks_results, dtype=pl.Boolean)
-        )
-    )
+            p_values += [math.nan] * len(pairs)
+    return p_values
 
 
 def _stack_rows(
@@ -257,7 +269,7 @@ def arrange_values(
 
 
 def _run_tests(first: Matrix, second: Matrix, settings: Settings, signs: int) -> pl.DataFrame:
-    """Test the pairs of rows of two matrices, which have a column per query."""
+    """Test the pairs of rows of two matrices, which have a column per query. `corrections.py` fills the columns of NaN."""
     stacked = subtract_without_residue(first, second)
     p_t = p_randomisation = effect = nothing = np.full(len(stacked), np.nan)
     if stacked.shape[1]:
@@ -328,6 +340,7 @@ def find_incomparable(
 
 
 def _judge(measure: IterationMeasure, system: _Kind, against: _Kind) -> str | None:
+    """Return the verdict `not comparable`, with a reason, on systems of two kinds; None if they can be compared."""
     by_iteration = measure.depends_on_ends or system.has_labels_by_iteration
     if by_iteration and system.lacks_iterations != against.lacks_iterations:
         return NOT_COMPARABLE

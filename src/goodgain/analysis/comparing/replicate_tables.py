@@ -195,6 +195,7 @@ def _find_noise_of_runs(replicates: pl.DataFrame) -> dict[tuple[str, str], RunNo
 
 
 def _make_frame(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pl.DataFrame:
+    """Return a frame whose types follow from the names of its columns, also without rows."""
     types: dict[str, Any] = {}
     for name in columns:
         types[name] = pl.Float64

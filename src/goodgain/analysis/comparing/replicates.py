@@ -68,6 +68,7 @@ def measure_spread(replicates: Matrix, *, higher_is_better: bool = True) -> Spre
 
 
 def _split_variance(values: Matrix, of_queries: Vector) -> tuple[float | None, float | None, float | None]:
+    """Return within, between and icc of `measure_spread`. `of_queries` are the means of the columns of `values`."""
     sizes = np.isfinite(values).sum(axis=0)
     total, queries = int(sizes.sum()), len(sizes)
     if total == queries or queries < 2:

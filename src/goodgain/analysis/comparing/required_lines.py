@@ -135,10 +135,11 @@ class _Line:
         return text
 
     def take_number(self, expected: str, sign: str = "") -> float:
+        """Consume and return a finite number. `sign` is a sign that was taken before."""
         token = _TOKEN.match(self._rest)
         is_number = token is not None and re.match(_NUMBER, token[0])
         is_finite = token is not None and is_number and math.isfinite(float(token[0]))
-        pattern = _NUMBER if is_finite else "(?!)"
+        pattern = _NUMBER if is_finite else "(?!)"  # matches nothing, so `take` raises the error
         return float(sign + self.take(pattern, expected))
 
 
@@ -159,6 +160,7 @@ def passes(values: Matrix | float, sign: str, bound: float) -> NDArray[np.bool_]
 
 
 def forbids_improvement(line: Requirement) -> bool:
+    """Return whether better values break a requirement, such as `nCG<=0.3`. Its bound must be a number."""
     if isinstance(line.measure, str):
         better = find_direction_of_outcome(line.measure)
     else:

@@ -198,6 +198,7 @@ def check_requirements(
 def _check_comparison(
     comparison: Comparison, requirements: Sequence[Requirement | str], family: str | None
 ) -> list[Outcome]:
+    """Check requirements on a comparison; those that name the baseline need its tests."""
     signature = comparison.signature
     settings = Settings(signature["seed"], signature["resamples"], signature["alpha"])
     outcomes_of_queries = () if comparison.outcomes is None else comparison.outcomes.columns[2:]
@@ -262,7 +263,10 @@ def _refuse_lines(comparison: Comparison, tests_of: Mapping[Requirement, int], s
 
 
 def _decide(outcomes: Sequence[Outcome], alpha: float, family: str | None) -> list[Outcome]:
-    """Correct the p-values by Holm's method, and decide which requirements hold."""
+    """Correct the p-values of each group of `_group_tests` by Holm's method, and decide which requirements hold.
+
+    Outcomes in no group keep their p.
+    """
     corrected = list(outcomes)
     for positions in _group_tests(outcomes, family):
         p_values = np.array([outcomes[k].p for k in positions], dtype=np.float64)
@@ -438,6 +442,7 @@ class _LineCheck:
         return {system for system, share in self.shares.items() if share is not None and share < LOW_COVERAGE}
 
     def _find_floor(self, system: str, baseline: str | None) -> float:
+        """Return the noise floor of the baseline. Raise `InputError` if it has too few queries with several runs."""
         rows = pl.DataFrame()
         if self.noise is not None:
             name = str(self.line.measure)

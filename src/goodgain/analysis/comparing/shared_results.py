@@ -91,6 +91,7 @@ def find_shared(
 
 
 def _read_results(run: Run | RunFile, query_ids: pl.Series, left_out: pl.Series | None, order: str) -> _Results:
+    """Return the results of a run for the queries in `query_ids`, without those in `left_out`."""
     with without_notices():  # scoring has given them
         whole = read_whole(run)
         ranking = whole.flatten(order)
@@ -194,6 +195,7 @@ def compute_rank_biased_overlap(first: pl.DataFrame, second: pl.DataFrame, p: fl
 
 
 def _average_pairs_of_runs(tables: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return the means of each query over the pairs of runs that both have results of it."""
     if len(tables) == 1:
         return tables[0].with_columns(pl.col(*_SUMS).cast(pl.Float64))
     by_query = pl.concat(tables).group_by("query")

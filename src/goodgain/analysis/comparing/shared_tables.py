@@ -26,6 +26,7 @@ def build_shared_tables(frames: ComparisonFrames, places: int, *, brief: bool) -
 
 
 def _build_pairs(pairs: pl.DataFrame, places: int) -> Table:
+    """Return the table of documents that both systems of a pair found, or only one, and of both overlaps."""
     rows = []
     for row in pairs.iter_rows(named=True):
         alone = row["documents"] - row["both"], row["documents_against"] - row["both"]
@@ -42,6 +43,7 @@ def _build_pairs(pairs: pl.DataFrame, places: int) -> Table:
 
 
 def _build_searches(searches: pl.DataFrame, *, brief: bool) -> Table:
+    """Return a row per system and search; only the first ten searches if `brief`."""
     title = "Results of each search"
     first = searches.filter(pl.col("iteration") <= _FIRST_SEARCHES) if brief else searches
     if first.height < searches.height:

@@ -197,6 +197,7 @@ def funnel(qrels: Any, uses: Any, rel: float = 2, *, urls: str = "join") -> Funn
 
 
 def _average_funnel(per_query: pl.DataFrame) -> pl.DataFrame:
+    """Return `Funnel.frame`: means over the runs of each query, then over queries. Nulls are left out of means."""
     by_query = per_query.drop("replicate", "is_absent").group_by("query_id", "system", maintain_order=True)
     by_system = by_query.mean().group_by("system", maintain_order=True)
     return by_system.agg(
@@ -255,6 +256,10 @@ def _divide(numerator: pl.Expr, denominator: pl.Expr, otherwise: float | None = 
 
 
 def _count_stages(rows: pl.DataFrame, pools: pl.DataFrame, good: pl.Expr) -> pl.DataFrame:
+    """Return the columns of `Funnel.per_query`, counts of a run and judged query, and `is_absent` (no row in the uses).
+
+    `rows` are labelled uses, and `good` says whether a label is good. Counts that a run does not record are null.
+    """
     by_query = rows.group_by(_QUERY).agg(
         **_list_counts(good.fill_null(False)),
         knows_opens=pl.col("opens").count() > 0,
@@ -314,6 +319,7 @@ def _list_shares() -> dict[str, Any]:
 
 
 def _give_notices(per_query: pl.DataFrame) -> None:
+    """Give notices on the queries of each system without a row of uses, and on those with unknown opens or citations."""
     for (system,), rows in per_query.group_by("system", maintain_order=True):
         queries = rows.get_column("query_id").n_unique()
         absent = rows.filter("is_absent").get_column("query_id").unique(maintain_order=True)
@@ -335,6 +341,7 @@ def _give_notices(per_query: pl.DataFrame) -> None:
 
 
 def _warn_of_other_spellings(rows: pl.DataFrame, labels: pl.DataFrame) -> None:
+    """Give a notice if used documents have labels under another URL, or if no used document has a label."""
     used = rows.filter(pl.col("doc_id") != EMPTY_DOC)
     is_unjudged = pl.col("relevance").is_null()
     unjudged = used.filter(is_unjudged).select("query_id", "doc_id").unique(maintain_order=True)
