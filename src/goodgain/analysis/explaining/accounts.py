@@ -137,6 +137,7 @@ class Account:
         return sides
 
     def _describe_repeats(self, query_id: str, parts: Parts) -> Iterator[str]:
+        """Yield which documents each system found again up to the cutoff."""
         for name in self.names:
             repeats = self.repeats.get((query_id, name), [])
             in_time = [row for row in repeats if row["iteration"] <= parts.last]
@@ -150,6 +151,7 @@ class Account:
                 yield f"{name} found again {list_some(documents)}"
 
     def _describe_causes(self, parts: Parts, row: Mapping[str, Any], *, named: bool) -> Iterator[str]:
+        """Yield the causes of a query with their amounts. Those with the sign of the difference come first."""
         of_rate = f" of {parts.numerator}" if parts.denominator is not None else ""
         causes = self.causes.get((row["query_id"], str(parts.numerator)), [])
         for cause in sorted(causes, key=lambda cause: cause["amount"], reverse=row["difference"] > 0):
@@ -221,6 +223,7 @@ def _describe_searches(searches: Mapping[str, Sequence[Mapping[str, Any]]]) -> I
 
 
 def _describe_search(name: str, iterations: Sequence[Mapping[str, Any]], at: int, idle: str) -> str:
+    """Return what a system did in iteration `at`. `iterations` are all those of the query; `idle` is the text for none."""
     if not iterations:
         return f"{name} {idle}"
     if len(iterations) < at:
@@ -236,6 +239,7 @@ def _describe_search(name: str, iterations: Sequence[Mapping[str, Any]], at: int
 
 
 def describe_outcome(row: Mapping[str, Any]) -> str:
+    """Return what an iteration found: good documents, else other new results, else repeats, else nothing."""
     if row["new_good"]:
         return f"found {count_of(row['new_good'], 'good document')}"
     if row["new_other"] + row["unjudged"]:

@@ -96,6 +96,7 @@ class Searched(NamedTuple):
 
 
 def find_documents(qrels: Qrels, run: Run, counts: dict[float, Counts]) -> Searched:
+    """Return what a run found in the judged queries. `counts` are the counts of the run, by threshold."""
     judged = next(iter(counts.values())).pools.select("query_id")
     judged_rows = run.rows.join(judged, on="query_id", how="semi")
     rows = judged_rows.select(*_DOCUMENT, number="iteration")
@@ -226,6 +227,7 @@ def _find_ends(searched: Searched, measure: GoodGainMeasure, side: str) -> pl.Da
 
 
 def _list_finders() -> dict[str, pl.Expr]:
+    """Return when each value of `found` holds, without `found_by_neither`. The first one that holds is the value."""
     at_base, at_new = pl.col("iteration_base"), pl.col("iteration_new")
     return {
         "same": at_base == at_new,
@@ -267,6 +269,7 @@ def _list_causes(
 
 
 def _choose(conditions: Mapping[str, pl.Expr], otherwise: str) -> pl.Expr:
+    """Return the first word whose condition holds, or `otherwise`."""
     words: list[pl.Expr] = []
     for word, condition in conditions.items():
         words.append(pl.when(condition).then(pl.lit(word)))

@@ -141,6 +141,10 @@ def explain_systems(
     top: int = 5,
     pairs: pl.DataFrame | None = None,
 ) -> Explanation:
+    """Explain the difference between two systems: the first is the base, the second is new.
+
+    `parts` has the measures by name. `top` queries are listed on each side, and `pairs` is from `list_pairs`.
+    """
     (base_name, base), (new_name, new) = systems.items()
     documents = _find_documents(qrels, base, new, parts)
     with_cause = documents.filter(pl.col("cause").is_not_null())
@@ -180,6 +184,7 @@ def _find_documents(qrels: Qrels, base: Searched, new: Searched, parts: Mapping[
 
 
 def _stack_repeats(systems: Mapping[str, Searched]) -> pl.DataFrame:
+    """Return `Explanation.repeats`, without titles."""
     tables = []
     for name, searched in systems.items():
         system = pl.lit(name).alias("system")

@@ -36,6 +36,7 @@ def build_screen(frames: ExplanationFrames, query: str | None = None) -> Iterato
 
 
 def _build_first_screen(frames: ExplanationFrames) -> Iterator[Table | Line]:
+    """Yield the summary of all queries. The first part is the sentence on the difference in the first measure."""
     account = Account(frames)
     for measure, parts in frames.parts.items():
         queries_of_measure = frames.queries.filter(measure=measure)
@@ -126,6 +127,7 @@ def _build_side_by_side(frames: ExplanationFrames) -> Iterator[Table | Line]:
 
 
 def _build_unjudged_table(frames: ExplanationFrames) -> Iterator[Table]:
+    """Yield the table of unjudged documents, which may be good; no table if there are none."""
     unjudged = frames.unjudged.unique(["system", "doc_id"], maintain_order=True)
     rows = []
     for row in unjudged.iter_rows(named=True):
@@ -150,6 +152,7 @@ def _build_table(title: str, header: list[str], rows: list[list[str]], words: in
 
 
 def _build_documents_table(account: Account, measure: str, parts: Parts) -> Iterator[Table]:
+    """Yield the table of good documents of a sum such as CG, with the cause and the amount of each."""
     frames = account.frames
     rows = []
     for row in frames.documents.filter(measure=measure).iter_rows(named=True):
@@ -162,6 +165,7 @@ def _build_documents_table(account: Account, measure: str, parts: Parts) -> Iter
 
 
 def _build_uses_table(frames: ExplanationFrames) -> Iterator[Table]:
+    """Yield the table of what the systems did with the good documents; no table without uses."""
     documents = frames.documents.unique("doc_id", keep="first", maintain_order=True)
     rows = []
     for row in documents.iter_rows(named=True):

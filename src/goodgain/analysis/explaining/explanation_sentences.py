@@ -91,6 +91,7 @@ _PARTS = {
 
 
 def add_parts(queries: pl.DataFrame) -> dict[str, float]:
+    """Return what each part of a rate adds to the sum of the differences of some queries."""
     sums = {}
     for part, amount in _PARTS.items():
         amounts = queries.select(amount).to_series()
@@ -115,6 +116,8 @@ def describe_main_cause(account: Account, parts: Parts, queries: pl.DataFrame, t
     part = max(added, key=lambda part: added[part] * total)
     if part == "none" or part == "denominator" or parts.numerator.NAME == NumDup.NAME:
         return _describe_part(account, parts, queries, total, part)
+
+    # the amounts are of the numerator; this is what they add to the mean of the rate
     mean_of_inverses = (1 / pl.col("denominator_base") + 1 / pl.col("denominator_new")) / 2
     weights = queries.drop_nulls("from_numerator").select("query_id", weight=mean_of_inverses / queries.height)
     documents = documents.join(weights, on="query_id").with_columns(pl.col("amount") * pl.col("weight"))
@@ -156,6 +159,7 @@ def find_main_causes(account: Account, parts: Parts) -> pl.DataFrame:
 
 
 def _name_cause(account: Account, parts: Parts, row: Mapping[str, Any]) -> str | None:
+    """Return the main cause of a query's difference in words; None for no difference. `row` is of `Explanation.queries`."""
     change = row["difference"]
     if not change:
         return None
@@ -219,6 +223,7 @@ def _describe_totals(account: Account, name: str, rel: float) -> str:
 
 
 def _describe_unjudged(frames: ExplanationFrames) -> str | None:
+    """Return a sentence on the unjudged documents that one system alone found up to the cutoff of the first measure."""
     measure = frames.measures[0]
     unjudged = frames.unjudged.filter(measure=measure)
     numbers = dict(unjudged.group_by("system").len().iter_rows())

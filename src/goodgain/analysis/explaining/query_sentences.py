@@ -56,6 +56,7 @@ def _describe_parts(parts: Parts, pairs_of_runs: pl.DataFrame) -> Iterator[str]:
 def _describe_causes(
     account: Account, parts: Parts, documents: pl.DataFrame, pairs_of_runs: pl.DataFrame
 ) -> Iterator[str]:
+    """Yield the causes of a query, with mean amounts over pairs of runs. Those with the sign of the difference come first."""
     causes: list[dict[str, Any]] = []
     for (counted_by, cause), rows in documents.group_by("counted_by", "cause", maintain_order=True):
         amount = math.fsum(rows["amount"]) / pairs_of_runs.height

@@ -82,6 +82,7 @@ def join_counts(
 def check_curve_options(
     runs: Mapping[str, Any], *, upto: int | None, over: str | None, costs: Any, at: Sequence[float] | None
 ) -> None:
+    """Raise `InputError` for options of `gg.curve` that are wrong, or cannot be used together."""
     if upto is not None:
         check_whole_number("upto", upto, 1, _MOST_ITERATIONS)
     if over is None:
@@ -149,6 +150,7 @@ def parse_curve_measures(measures: Measures, rel: float | None) -> list[GoodGain
 
 
 def _find_last_iteration(counted: Mapping[str, SystemCounts]) -> int:
+    """Return the largest number of iterations of a query in any run, at least 1. Raise `InputError` if it is too large."""
     longest = 1
     system_of_longest = ""
     for system, counts in counted.items():
@@ -197,6 +199,7 @@ def _place_spends(
     costs: pl.DataFrame | None,
     at: Sequence[float] | None,
 ) -> _PlacesOfRuns:
+    """Return the places at the same amounts for all runs: those in `at`, else amounts that were observed."""
     spends_of = find_spends(over, {system: counts.runs for system, counts in counted.items()}, costs)
     spends = choose_spends([spent for spent_by_runs in spends_of.values() for spent in spent_by_runs], at)
     places = {}
@@ -214,6 +217,7 @@ def _list_points(places_of_runs: _PlacesOfRuns, measures: Sequence[GoodGainMeasu
 def _list_iterations(
     counts: Mapping[float, Counts], coverage: Coverage, measures: Sequence[GoodGainMeasure], last: int
 ) -> Iterator[_Place]:
+    """Yield the values of a run at the iterations 1..last. A query searches at an iteration if it has this iteration."""
     lengths = _get_lengths(counts)
     shares = dict(coverage.tabulate().select("iteration", "coverage").iter_rows())
     for i in range(1, last + 1):
@@ -356,6 +360,7 @@ def find_hits(qrels: Qrels, run: Run | RunFile, rel: float, order: str) -> tuple
 
 
 def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> tuple[pl.DataFrame, Coverage]:
+    """Return the relevant documents of all rankings (query_id, k, R), and the coverage of the run."""
     of_queries = QrelsByQuery(qrels)
     tallies = []
     found = [pl.DataFrame(schema={"query_id": pl.String, "k": pl.Int64, "R": pl.Int64})]
@@ -372,6 +377,7 @@ def _collect_hits(batches: Iterator[QueryBatch], qrels: Qrels, rel: float) -> tu
 
 
 def _take_hits(table: RankingTable, judgments: Judgments, rel: float) -> pl.DataFrame:
+    """Return query_id, k (the rank) and R (all relevant documents of the query) of each relevant document in a table."""
     hits = table.rows.filter(pl.col("relevance") >= rel).select(
         pl.col("query").cast(pl.UInt32), pl.col("k").cast(pl.Int64)
     )
@@ -382,6 +388,7 @@ def _take_hits(table: RankingTable, judgments: Judgments, rel: float) -> pl.Data
 
 
 def _interpolate_at_levels(hits: pl.DataFrame, query_ids: pl.Series) -> pl.DataFrame:
+    """Return query_id, recall and precision at the eleven levels. Where the ranking does not reach a level, precision is 0."""
     relevant = hits.group_by("query_id").agg(pl.col("R").first())
     levels = pl.DataFrame({"query_id": query_ids}).join(relevant, on="query_id", how="left", maintain_order="left")
     levels = levels.join(_LEVELS, how="cross", maintain_order="left_right")

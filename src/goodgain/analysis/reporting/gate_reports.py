@@ -232,6 +232,7 @@ def _make_table(table: Table, size: _Size) -> _Part:
 
 
 def _fold(table: Table) -> _Part:
+    """Return a table that a reader of the comment unfolds."""
     title = break_github_links(escape_html(escape_controls(table.title)))
     untitled = table._replace(title="")
 
@@ -254,7 +255,9 @@ def _shorten(text: str) -> str:
 
 
 def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, ...]]:
+    """Return iteration, system, search string, new good and repeated results of each search of a query with a string."""
     rows = explanation.iterations.filter(pl.col("query_id") == query_id, pl.col("query_text").is_not_null())
+    # an iteration has a row for each threshold
     rows = rows.filter(pl.col("rel") == pl.col("rel").min()).sort("iteration", maintain_order=True)
     searches: list[tuple[str, ...]] = []
     for row in rows.iter_rows(named=True):
@@ -266,6 +269,7 @@ def _list_searches(explanation: Explanation, query_id: str) -> list[tuple[str, .
 def _list_changes(
     comparison: Comparison, measure: str, system: str, against: str, explanation: Explanation | None
 ) -> Iterator[tuple[str, ...]]:
+    """Yield the queries that changed most: id, value of `against`, value of `system`, difference, and cause ("" if unknown)."""
     rows = prepare_per_query(comparison, measure, system=system, against=against).filter(pl.col("difference") != 0)
     sentences: Mapping[str, str | None] = {} if explanation is None else describe_queries(explanation, measure)
     by_size = sort_ids(rows).sort(-pl.col("difference").abs(), maintain_order=True)

@@ -105,12 +105,14 @@ class Evidence:
         return self._add_causes(self._add_differences(table))
 
     def _add_differences(self, table: pl.DataFrame) -> pl.DataFrame:
+        # the base is the first system of each query and measure
         value_of_base = table.select(pl.col("value").first().over("query_id", "measure")).to_series()
         differences = pl.Series(subtract_without_residue(table["value"].to_numpy(), value_of_base.to_numpy()))
         is_other = pl.col("system") != self.systems[0]
         return table.with_columns(difference=pl.when(is_other).then(differences.fill_nan(None)))
 
     def _add_causes(self, table: pl.DataFrame) -> pl.DataFrame:
+        """Add `cause` and `first_differing_iteration`, with null where the first runs do not differ as the systems do."""
         key = ["query_id", "measure", "system"]
         causes = []
         for system, explanation in self.explanations.items():
@@ -141,6 +143,7 @@ class Evidence:
         return [*dict.fromkeys([*first, *self._sort_by_change(pairs)])]
 
     def _sort_by_change(self, pairs: pl.DataFrame) -> pl.Series:
+        """Return the query ids by their largest change in any system, the largest first. Of equal changes losses come first."""
         sign = -1 if self.explained.measure.declaration.better == "down" else 1
         change = pairs.group_by("query_id", maintain_order=True).agg(
             largest=pl.col("difference").abs().max(),
@@ -367,6 +370,7 @@ def _list_results(firsts: pl.DataFrame, repeats: pl.DataFrame) -> dict[Any, list
 
 
 def _describe_causes(evidence: Evidence, system: str, is_chosen: pl.Expr) -> dict[tuple[str, str], str]:
+    """Map (query_id, doc_id) of good documents to why the system or the base alone counts them, in words."""
     explanation = evidence.explanations[system]
     account = Account(explanation)
     is_caused = pl.col("cause").is_not_null()

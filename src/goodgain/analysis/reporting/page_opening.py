@@ -235,6 +235,7 @@ def _count_verdicts(opening: Opening) -> list[str]:
 
 
 def _describe_pair(row: Mapping[str, Any], opening: Opening) -> str:
+    """Return the first sentence of the headline: the shares that the lead and the base find, and the verdict. `row` is of pairs."""
     name, base = row["system"], row["against"]
     if len(opening.scores) > 2:
         base = f"the baseline {base}"
@@ -279,6 +280,7 @@ def describe_choice(opening: Opening) -> str:
 
 
 def build_tiles(opening: Opening) -> Iterator[Tile]:
+    """Yield the tiles on the first system and the lead. With costs, tokens take the place of searches per query."""
     rows = opening.rows
     for title, measure in zip(TILES.values(), opening.measures, strict=False):
         name = str(measure)
@@ -333,6 +335,7 @@ def build_tile_of_lost_queries(lost: Mapping[str, tuple[int, int]], compared: Se
 
 
 def _build_tile_of_tokens(spent: pl.DataFrame, systems: Sequence[str]) -> Tile:
+    """Show the mean tokens of one or two systems; of two, also the second minus the first. `spent` is from `average_costs`."""
     spent_by = {row["system"]: row for row in spent.iter_rows(named=True)}
     tokens = [spent_by[system]["tokens"] for system in systems]
     values = [(system, f"{number:,.0f}") for system, number in zip(systems, tokens, strict=True)]

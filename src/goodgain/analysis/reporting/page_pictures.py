@@ -65,6 +65,7 @@ def draw_curves(curves: pl.DataFrame, highlights: Sequence[str]) -> list[dict[st
 
 
 def _write_pictures(plots_of_page: Iterator[_Plot]) -> list[dict[str, str]]:
+    """Return title, text and svg of each plot. The title is not in the drawing: the page writes it above."""
     from matplotlib import style
 
     with style.context(["default", _LOOK]):  # not the style of the user; plots are drawn in this loop
@@ -78,6 +79,7 @@ def _write_pictures(plots_of_page: Iterator[_Plot]) -> list[dict[str, str]]:
 
 
 def _draw_all(evidence: Evidence) -> Iterator[_Plot]:
+    """Draw the plots of a report one after the other, so that each can be written before the next is drawn."""
     highlights = evidence.opening.highlights
     if evidence.has_iterations:
         yield from _draw_curves(evidence.curves, highlights)
@@ -138,6 +140,7 @@ def _describe_grey(points: pl.DataFrame, highlights: Sequence[str]) -> list[str]
 
 
 def _draw_differences(comparison: Comparison, measure: str, highlights: Sequence[str]) -> Iterator[_Plot]:
+    """Yield a picture of the differences of each highlighted system from the base, query by query, with one scale."""
     from goodgain.analysis.reporting.plots.canvas import share_scales
 
     row_of = comparison.pairs.filter(measure=measure).rows_by_key("system", named=True, include_key=True, unique=True)
@@ -219,6 +222,7 @@ def _to_svg(ax: Any, number: int, title: str, text: str, places: dict[Any, Any])
 
 
 def _rewrite_tag(tag: str, used: set[str]) -> str:
+    """Shorten a tag: attributes for styles, no id that nothing refers to (`used`), one decimal, and the colour of the page."""
     tag = _STYLE.sub(lambda found: _write_attributes(_FONT.sub(r"font-size: \1", found[1])), tag)
     tag = _ID.sub(lambda found: found[0] if found[1] in used else "", tag)
     tag = re.sub(r"\d+\.\d+", lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), tag)
@@ -230,5 +234,5 @@ def _rewrite_tag(tag: str, used: set[str]) -> str:
 
 
 def _write_attributes(style: str) -> str:
-    pairs = (map(str.strip, one.split(":", 1)) for one in style.split(";") if ":" in one)
+    pairs = (map(str.strip, property_.split(":", 1)) for property_ in style.split(";") if ":" in property_)
     return "".join(f' {name}="{value}"' for name, value in pairs if name not in _OF_PAGE)

@@ -95,6 +95,7 @@ def _name_measure(row: Mapping[str, Any], all_queries: int) -> str:
 
 
 def _describe_change(row: Mapping[str, Any], all_queries: int) -> str:
+    """Return a measure with both means, their difference, and the number of queries if it is below `all_queries`."""
     measure = f"{row['measure']} {ARROWS[row['better']]}".strip()
     means = f"{format_number(row['mean'], PLACES)} against {format_number(row['mean_against'], PLACES)}"
     difference = format_signed(row["difference"], PLACES)

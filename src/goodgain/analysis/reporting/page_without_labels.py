@@ -101,6 +101,7 @@ class EvidenceWithoutLabels:
 
 
 def write_report_without_labels(evidence: EvidenceWithoutLabels, form: str, *, spreadsheet: bool) -> str:
+    """Return the text of a report in one of the formats of `write_report`."""
     if form == "csv":
         table = evidence.queries
         return (guard_formulas(table) if spreadsheet else table).write_csv()
@@ -202,6 +203,7 @@ def _write_page(evidence: EvidenceWithoutLabels, texts: Mapping[str, Any]) -> st
 
 
 def _build_tiles(evidence: EvidenceWithoutLabels) -> Iterator[Tile]:
+    """Yield the tiles on the first two systems: measures, shared documents, and lost queries if there are any."""
     base, comparison = evidence.base, evidence.comparison
     for title, measure in zip(TILES.values(), evidence.tiles, strict=True):
         name = str(measure)

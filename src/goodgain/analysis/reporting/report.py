@@ -53,6 +53,7 @@ def choose_format(path: Path, named: str | None) -> str:
 
 
 def write_report(evidence: Evidence | EvidenceWithoutLabels, form: str, *, spreadsheet: bool = False) -> str:
+    """Return the text of a report in one of `FORMATS`. CSV has only the values of the queries."""
     if isinstance(evidence, EvidenceWithoutLabels):
         return write_report_without_labels(evidence, form, spreadsheet=spreadsheet)
     if form == "csv":
@@ -82,6 +83,7 @@ class _Summary(NamedTuple):
 
 
 def _summarise(evidence: Evidence) -> _Summary:
+    """Write the sentences on each pair or, for one system, on its means, searches and uses."""
     comparison = evidence.comparison
     if comparison is None:
         (system,) = evidence.systems
@@ -141,6 +143,7 @@ def _write_markdown(evidence: Evidence, texts: Mapping[str, Any]) -> str:
 
 
 def _build_tables(evidence: Evidence) -> list[Table]:
+    """Return the tables of means and differences, and of costs if they are given."""
     opening = evidence.opening
     if evidence.comparison is not None and evidence.with_tiles is not None:
         tables = build_comparison_tables(evidence.comparison, evidence.with_tiles)

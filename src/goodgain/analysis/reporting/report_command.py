@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from goodgain.counting.run_opening import list_runs
 from goodgain.formats.no_labels import NO_LABELS
@@ -43,47 +43,54 @@ def write_command(
         return _IN_MEMORY
 
     names = " ".join(map(str, parse_measures(measures, rel=options.get("rel"))))
+    report = _Report(qrels, runs_of, path, names, tables, options, own)
     for option, value in options.items():
         if option not in _OF_COMMAND or isinstance(value, (list, tuple)):
-            return _write_call(qrels, runs_of, path, names, options, {**tables, **own})
-    return _write_shell_command(qrels, runs_of, path, names, tables, options, own)
+            return _write_call(report)
+    return _write_shell_command(report)
+
+
+class _Report(NamedTuple):
+    """What a report is made from, all in files. The fields are as in `write_command`."""
+
+    qrels: Any
+    runs: Mapping[str, Sequence[Any]]  # system -> files of its runs
+    path: Any
+    measures: str
+    tables: Mapping[str, Any]  # argument -> files
+    options: Mapping[str, Any]
+    own: Mapping[str, Any]
 
 
 def _is_written(value: Any) -> bool:
+    """Return whether a command or call can have an option with this value: text, numbers, paths, and short lists of texts."""
     if isinstance(value, (list, tuple)):
         return len(value) <= _MOST_WRITTEN and all(isinstance(item, str) for item in value)
     values = value.values() if isinstance(value, Mapping) else [value]
     return all(item is None or isinstance(item, (str, int, float, os.PathLike)) for item in values)
 
 
-def _write_shell_command(
-    qrels: Any,
-    runs: Mapping[str, Sequence[Any]],
-    path: Any,
-    measures: str,
-    tables: Mapping[str, Any],
-    options: Mapping[str, Any],
-    own: Mapping[str, Any],
-) -> str:
+def _write_shell_command(report: _Report) -> str:
     words = ["report"]
-    words.append("--no-labels" if qrels is NO_LABELS else qrels)
-    for system, files in runs.items():
+    words.append("--no-labels" if report.qrels is NO_LABELS else report.qrels)
+    for system, files in report.runs.items():
         words.append(f"{system}={','.join(map(str, files))}")
-    words += ["-m", measures]
+    words += ["-m", report.measures]
 
+    options = report.options
     in_order = {
-        **tables,
+        **report.tables,
         "rel": options.get("rel"),
-        "details": own["details"],
+        "details": report.own["details"],
         "order": options.get("order"),
         "provider": options.get("provider"),
-        "format": own["format"],
+        "format": report.own["format"],
         **{name: value for name, value in options.items() if name not in ("rel", "order", "provider")},
     }
     for name, value in in_order.items():
         for text in _write_values(value):
             words += [f"--{name.replace('_', '-')}", text]
-    return shlex.join(["goodgain", *map(str, words), "-o", str(path)])
+    return shlex.join(["goodgain", *map(str, words), "-o", str(report.path)])
 
 
 def _write_values(value: Any) -> list[Any]:
@@ -99,19 +106,14 @@ def _write_values(value: Any) -> list[Any]:
     return pairs if is_of_systems else [",".join(pairs)]
 
 
-def _write_call(
-    qrels: Any,
-    runs: Mapping[str, Sequence[Any]],
-    path: Any,
-    measures: str,
-    options: Mapping[str, Any],
-    own: Mapping[str, Any],
-) -> str:
-    systems = ", ".join(f"{system!r}: {_write_argument(files)}" for system, files in runs.items())
-    of_experiment = "".join(f", {name}={_write_option(value)}" for name, value in options.items())
+def _write_call(report: _Report) -> str:
+    systems = ", ".join(f"{system!r}: {_write_argument(files)}" for system, files in report.runs.items())
+    of_experiment = "".join(f", {name}={_write_option(value)}" for name, value in report.options.items())
+    experiment = f"goodgain.Experiment({_write_argument(report.qrels)}, {{{systems}}}{of_experiment})"
+
+    own = {**report.tables, **report.own}
     of_report = "".join(f", {name}={_write_argument(value)}" for name, value in own.items() if value is not None)
-    experiment = f"goodgain.Experiment({_write_argument(qrels)}, {{{systems}}}{of_experiment})"
-    return f"{experiment}.report({_write_argument(path)}, {measures!r}{of_report})"
+    return f"{experiment}.report({_write_argument(report.path)}, {report.measures!r}{of_report})"
 
 
 def _write_option(value: Any) -> str:

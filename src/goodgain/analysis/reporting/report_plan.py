@@ -29,6 +29,7 @@ class Plan(NamedTuple):
 
     @classmethod
     def of(cls, measures: Measures, rel: float | None) -> "Plan":
+        """Return the plan for the measures of a report. The explained measure is compared too, also if it is not one of them."""
         named = parse_measures(measures, rel=rel)
         explained = _choose_explained_measure(named, rel)
         cutoffs = []
@@ -75,6 +76,7 @@ def list_curves(measures: Iterable[Any]) -> list[Any]:
 
 
 def _choose_explained_measure(measures: Sequence[Any], rel: float | None) -> Parts:
+    """Return the first measure that `explain` takes, else CG. SRR does not count: its differences have no good documents."""
     for measure in measures:
         with suppress(MeasureError):
             parts = divide_measure(measure)

@@ -33,6 +33,7 @@ _COLUMNS = {
 
 
 def check_spend_options(runs: Mapping[str, Any], price: float | None, costs: Any, outcomes: Any) -> None:
+    """Raise `InputError` for a negative price, for outcomes without costs, and for costs of several runs of a system."""
     if price is not None and not (is_number(price) and price >= 0):
         raise InputError(f"{spell('price_per_search', price)}: give a number of 0 or more, in units of CG.")
     if outcomes is not None and costs is None:
@@ -83,6 +84,7 @@ class _Found(NamedTuple):
 
     @classmethod
     def of(cls, runs: Sequence[Counts]) -> _Found:
+        """Average the runs of a system. After its last iteration a query keeps its gain."""
         pools = runs[0].pools.select("query_id", "N").with_row_index("query")
         lengths = np.stack([run.pools.get_column("N").cast(pl.Float64).to_numpy() for run in runs])
 
@@ -133,11 +135,13 @@ def _find_enough(sums: Matrix) -> Vector:
 
 
 def _find_first(holds: NDArray[np.bool_]) -> Vector:
+    """Return the number of searches from which a condition holds. Column 0 is before the first search."""
     first: Vector = holds.argmax(axis=1).astype(np.float64)
     return first
 
 
 def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Quantity]:
+    """Yield the numbers of searches after which a system could stop: SearchesFor95 and, with a price, SearchesWorthPrice."""
     yield _Quantity(system, "SearchesFor95", None, found.gains[:, -1] > 0, found.gains, _find_enough)
     if price is None:
         return
@@ -159,6 +163,7 @@ def _list_stops(system: str, found: _Found, price: float | None) -> Iterator[_Qu
 def _list_ratios(
     found: Mapping[str, _Found], costs: pl.DataFrame, outcomes: pl.DataFrame | None
 ) -> Iterator[_Quantity]:
+    """Yield the quantities of `_RATIOS` for the systems with such costs. TokensPerSolved needs outcomes."""
     ids = next(iter(found.values())).pools.get_column("query_id")
     solved = {} if outcomes is None else _arrange_solved(outcomes, ids, [*found])
     for what, name, better in _RATIOS:
@@ -200,6 +205,7 @@ def _arrange_solved(table: pl.DataFrame, ids: pl.Series, systems: Sequence[str])
 def _drop_unknown(
     name: str, ids: pl.Series, counted: NDArray[np.bool_], solved: Mapping[str, Vector]
 ) -> NDArray[np.bool_]:
+    """Return the queries of `counted` that have an outcome in all systems. A notice names the others."""
     has_outcome = np.isfinite([*solved.values()]).all(axis=0)
     if not (counted & has_outcome).any():
         fault = f"{spell('outcomes')} has no query with costs that has an outcome in all systems"

@@ -86,9 +86,10 @@ def tabulate_searches(counts: Mapping[str, Counts], rel: float, costs: pl.DataFr
     gain and repeats are null, and `searching` is the number of queries that searched and have known costs. Costs of iterations
     that the run lacks count here too: a notice names them.
     """
-    judged = {
-        name: of.ledger.join(of.pools.select("query_id"), on="query_id", how="semi") for name, of in counts.items()
-    }
+    judged = {}  # the rows of the ledger of judged queries
+    for name, counts_of_system in counts.items():
+        query_ids = counts_of_system.pools.select("query_id")
+        judged[name] = counts_of_system.ledger.join(query_ids, on="query_id", how="semi")
     amounts = [] if costs is None else _find_amounts_of_iterations(costs, [*counts])
     spends = {what: find_spends(what, {name: [{rel: of}] for name, of in counts.items()}, costs) for what in amounts}
     means = [pl.col(column).cast(pl.Float64).mean().alias(name) for name, column in _ADDED.items()]

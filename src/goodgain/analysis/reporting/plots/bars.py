@@ -147,6 +147,7 @@ def what_came_back(ledger: Any, *, system: str = "", ax: Axes | None = None) -> 
 
 
 def _mark_empty_searches(ax: Axes, rows: pl.DataFrame) -> list[Entry]:
+    """Mark the iterations with searches without results, and make room above the bars. Return the entry of the legend."""
     marked = rows.filter(pl.col("nothing") > 0)
     highest: Any = rows.get_column("top").max() or 1.0
     ax.set_ylim(0, 1.14 * float(highest))
@@ -351,6 +352,7 @@ def _draw_differences(ax: Axes, rows: pl.DataFrame) -> tuple[list[Entry], list[s
 
 
 def _draw_mean(ax: Axes, pair: Mapping[str, Any]) -> list[Entry]:
+    """Draw the mean difference and, if the pair has one, its interval. Return entries of the legend."""
     line: dict[str, Any] = {"color": canvas.find_ink(ax), "linewidth": 1.4, "linestyle": (0, (5, 1.5))}
     ax.axvline(pair["difference"], **line)
     entries = [Entry(Line2D([], [], **line), DIFFERENCE_LABELS[-1])]
@@ -375,6 +377,7 @@ def _shorten(query_id: str, questions: Mapping[str, str]) -> str:
 
 
 def _label_queries(ax: Axes, names: list[str]) -> None:
+    """Write the names of the queries beside their bars if there is room for all, else their numbers."""
     number = len(names)
     ax.set_ylim(max(number, 1) + 0.6, 0.4)  # the largest difference is at the top
     room = ax.get_window_extent().height / ax.figure.dpi / _ROW

@@ -173,9 +173,10 @@ def _take_numbers(rows: pl.DataFrame, *names: str) -> list[NDArray[np.float64]]:
 
 
 def _draw_band(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any], band: _Band) -> None:
+    """Draw a band of one system. Over amounts it has steps; at a single iteration it is a bar."""
     if not rows[band.low].count():
         return
-    place = rows.columns[1]
+    place = rows.columns[1]  # iteration or spend
     x, low, high = _take_numbers(rows, place, band.low, band.high)
     if place == "spend":
         ax.fill_between(x, low, high, step="post", **band.paint(style["color"]))
@@ -186,8 +187,9 @@ def _draw_band(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any], band: _Ba
 
 
 def _draw_line(ax: Axes, rows: pl.DataFrame, style: Mapping[str, Any]) -> None:
+    """Draw the line of one system: steps over amounts, else a line that is faint where few queries still search."""
     x, mean = _take_numbers(rows, rows.columns[1], "mean")
-    if "enough" in rows.columns:
+    if "enough" in rows.columns:  # only over amounts
         marked = rows.get_column("enough").arg_true().to_list()
         ax.plot(x, mean, drawstyle="steps-post", **style, markevery=marked)
         return

@@ -83,6 +83,7 @@ def draw_funnel(found: Funnel) -> Figure:
 
 
 def _open_figure(number: int, height: float = 3.3) -> tuple[Picture, list[Axes]]:
+    """Return a figure for `number` plots below each other, and the axes of the first 24. `height` is that of a plot, in inches."""
     from goodgain.analysis.reporting.plots.canvas import Picture, open_ax
 
     shown = min(number, _MOST_PLOTS)
@@ -92,6 +93,7 @@ def _open_figure(number: int, height: float = 3.3) -> tuple[Picture, list[Axes]]
 
 
 def _finish(figure: Picture, number: int, name: str, remedy: str) -> None:
+    """Add the shared legend. A notice says if not all of the `number` plots are shown; `name` is what they are."""
     from goodgain.analysis.reporting.plots.canvas import add_legend_below
 
     if number > _MOST_PLOTS:
@@ -209,6 +211,7 @@ def _build_table(frame: pl.DataFrame, rows: int, bars: Sequence[str] | None = No
 
 
 def _draw_bar(counts: Sequence[int], widest: int) -> str:
+    """Return an SVG of the counts of `KINDS`, stacked from left to right. A bar with the sum `widest` fills the width."""
     labels, rectangles = [], []
     x = 0.0
     for count, kind in zip(counts, KINDS.values(), strict=True):

@@ -51,7 +51,10 @@ def prepare_curve(frame: Any, measure: str | None = None) -> pl.DataFrame:
 
 def choose_points(frame: Any, measure: str | None, *, spend: bool = False) -> pl.DataFrame:
     """Return the rows of one measure in a frame from `gg.curve`. `spend` says that the frame is from `gg.curve(..., over=...)`."""
-    rows = _read_frame(frame, *((_SPEND_POINT, "gg.curve(..., over=...)") if spend else (_POINT, "gg.curve")))
+    columns, source = _POINT, "gg.curve"
+    if spend:
+        columns, source = _SPEND_POINT, "gg.curve(..., over=...)"
+    rows = _read_frame(frame, columns, source)
     return rows.filter(measure=_choose(rows, "measure", measure))
 
 
@@ -196,6 +199,7 @@ def prepare_funnel(funnel: Funnel) -> pl.DataFrame:
 
 
 def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFrame:
+    """Return a frame of any library as a Polars frame. Raise `InputError` if columns are missing; `source` makes such frames."""
     try:
         rows: pl.DataFrame = nw.from_native(frame, eager_only=True).to_polars()
     except TypeError:
@@ -207,6 +211,7 @@ def _read_frame(frame: Any, columns: Collection[str], source: str) -> pl.DataFra
 
 
 def _choose(rows: pl.DataFrame, column: str, wanted: str | None) -> str:
+    """Return the wanted value of a column or, if it is None, the only value. Raise `InputError` if there is none."""
     values = [str(value) for value in rows.get_column(column).unique(maintain_order=True)]
     if wanted is None and len(values) == 1:
         return values[0]
