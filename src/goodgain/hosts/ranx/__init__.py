@@ -158,6 +158,7 @@ def _warn_of_threshold(qrels: formats.Qrels, metric: str, measure: GoodGainMeasu
 
 
 def _raise_without_value(query_id: str, metric: str, measure: GoodGainMeasure) -> None:
+    """Raise the error for a query without a value: the measure has none, or the qrels lack the query."""
     if measure.null_rule:
         raise MeasureError(
             f"{metric} has no value for query {query_id!r}, and ranx needs one for each query. Use goodgain.evaluate."
@@ -195,6 +196,7 @@ class Report(RanxReport):  # type: ignore[misc]  # ranx has no types
                     counts_of[metric] = {"W": counts["L"], "T": counts["T"], "L": counts["W"]}
 
     def _check_names(self) -> None:
+        """Raise `InputError` if two runs have one name. Give a notice if names such as agent.1 and agent.2 look like replicates."""
         repeated = [name for name in self.model_names if self.model_names.count(name) > 1]
         if repeated:
             remedy = "name them: goodgain.hosts.ranx.Run(source, name=...)"

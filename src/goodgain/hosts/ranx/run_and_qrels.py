@@ -137,6 +137,7 @@ def find_iterations(run: Any) -> formats.Run:
 
 
 def find_judgments(qrels: Any) -> formats.Qrels:
+    """Return qrels as `goodgain.Qrels`. They may be of ranx, or a dict."""
     if isinstance(qrels, Qrels):
         return qrels.judged
     if isinstance(qrels, ranx.Qrels):
