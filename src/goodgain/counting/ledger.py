@@ -170,7 +170,7 @@ def ledger_and_pools(
     `pools` may lack queries of `judgments`.
     """
     never_searched = tallied.get_column("query_id").clear()
-    if tallied.get_column("iteration").null_count():
+    if tallied.get_column("iteration").null_count():  # a query that never searched has one row, without an iteration
         never_searched = tallied.filter(pl.col("iteration").is_null()).get_column("query_id")
         tallied = tallied.drop_nulls("iteration")
     tallied, starts = _group_by_query(tallied)

@@ -145,9 +145,10 @@ def _warn_of_mixed_up(measures: Sequence[ir_measures.Measure]) -> None:
 
 
 def _find_mixed_up_by_trec_eval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """The provider of pytrec_eval adds nDCG, NumRet and NumQ without parameters to any call of trec_eval.
+    """Return the measures that the provider of pytrec_eval mixes up, if a call has such measures.
 
-    These measures then use the gains or the judged_only of another measure.
+    The provider adds nDCG, NumRet and NumQ without parameters to any call of trec_eval. These measures then use the gains or the
+    judged_only of another measure.
     """
     plain, changing = [], []
     has_gains = False
@@ -162,7 +163,10 @@ def _find_mixed_up_by_trec_eval(measures: Sequence[ir_measures.Measure]) -> list
 
 
 def _find_mixed_up_by_pyndeval(measures: Sequence[ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """The provider of pyndeval reads the run from an iterator, which is exhausted for measures with other parameters."""
+    """Return the diversity measures of a call if their parameters differ, apart from the cutoff.
+
+    The provider of pyndeval reads the run from an iterator, which is exhausted for measures with other parameters.
+    """
     pyndeval = ir_measures.providers.registry["pyndeval"]
     diversity = [measure for measure in measures if pyndeval.supports(measure)]
     parameters = set()

@@ -72,7 +72,7 @@ def _weigh_nuggets(nuggets: pl.DataFrame, searches: Searches) -> pl.DataFrame:
 
 
 def _share_gain(searches: Searches) -> pl.DataFrame:
-    """Return the supporting documents seen / (the pool * K iterations). The pool has at most `ENOUGH` documents of a nugget."""
+    """Return all supporting documents seen / (the pool * K iterations). The pool has at most `ENOUGH` documents of a nugget."""
     supporting = _label_nuggets(searches).filter(pl.col("grade") >= searches.parameters["rel"])
     # numbers in their order, then texts
     number = pl.col("nugget").cast(pl.Int64, strict=False)

@@ -182,6 +182,7 @@ def check_parameters(measure: ir_measures.Measure) -> None:
     """
 
     def find_rule(name: str, info: Any) -> Rule:
+        """Return the rule of `_find_rule`. It also allows only values that ir_measures allows."""
         rule = _find_rule(measure, name, info)
         takes_numbers = info.dtype in (int, float)  # True is an int to Python
 

@@ -241,6 +241,7 @@ class KeptDraws:
         self._kept: list[NDArray[np.uint16]] = []
 
     def __call__(self, n: int, seed: int, resamples: int) -> Iterator[Matrix]:
+        """Return the samples of `draw_queries`. If the last call had the same arguments, they come from the cache."""
         if n >= 2**16 or n * resamples > _MOST_KEPT:
             return draw_queries(n, seed, resamples)
         if self._key != (n, seed, resamples):

@@ -198,6 +198,7 @@ def _leave_out_no_good(
     of_baseline_file: Scores | None,
     without_good: Mapping[str, pl.Series],
 ) -> tuple[dict[str, ScoredRun], Scores | None]:
+    """Return the runs and the baseline file without values in queries without a good document (`no_good="absent"`)."""
     changed_runs = {}
     for name, run in runs.items():
         changed_runs[name] = run._replace(scores=leave_out_no_good(run.scores, without_good, question.needed))
@@ -263,7 +264,7 @@ def _list_absent(
     of_baseline_file: Scores | None,
     unread: Mapping[str, Unread],
 ) -> list[GoodgainNotice]:
-    """Return the notices on absent queries. The first one says which verdicts rest on these queries."""
+    """Return the notices on absent queries. If these count as zero, the first notice says which verdicts rest on them."""
     question, query_ids = comparison.question, comparison.query_ids
     scores = dict(scores_of_runs)
     if of_baseline_file is not None:

@@ -52,6 +52,7 @@ _WIDTH, _HEIGHT = 90, 12
 
 
 def write_comparison(frames: ComparisonFrames, form: str, layout: Layout) -> str:
+    """Return `Comparison.to_text`. LaTeX without a baseline has systems as rows by default."""
     if form not in FORMS:
         raise InputError(f"form {form!r} is not one of {', '.join(FORMS)}")
     if layout.rows is None and form == "latex" and frames.baseline is None:

@@ -315,7 +315,7 @@ def build_tile_of_pair(title: str, shown: str, row: Mapping[str, Any]) -> Tile:
     said = _VERDICTS.get(verdict, verdict)
     if row["measure"] == SEARCHES:
         places = 2
-        verdict = ""
+        verdict = ""  # without the colour of better or worse
     if count := name_count(row):
         verdict, said = "", f"{count.partition(' ')[0]}, beyond chance"
     values = [
