@@ -40,6 +40,9 @@ from goodgain.statistics.statistical_tests import (
     subtract_without_residue,
 )
 
+#: The names of the tests.
+T_TEST, RANDOMISATION_TEST, NOISE_OF_RERUNS = "t-test", "randomisation test", "noise of reruns"
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -53,9 +56,10 @@ class Outcome:
         baseline: the mean of the baseline; None if the requirement names no baseline, NaN if no query has a value.
         bound: the number that the mean was compared with; None if `value` is None.
         holds: whether the requirement holds; False without a value.
-        p: the p-value of the difference from the bound; None if it does not exist. The test is usually the t-test if the bound is a
-            number. If `requirement.is_tested_by_noise`, a one-sided test asks whether the baseline's noise explains the
-            loss. For any other bound, the test is the randomisation test with Holm's correction.
+        p: the p-value of the difference from the bound; None if it does not exist. The test is the t-test if the bound is a number,
+            or the randomisation test if all queries differ from the number by the same amount. If
+            `requirement.is_tested_by_noise`, a one-sided test asks whether the baseline's noise explains the loss. For any
+            other bound, the test is the randomisation test with Holm's correction.
         significant: p <= alpha.
         low_coverage: whether too few results are judged to trust a small difference.
         queries: the number of tested queries. In each of them the system has a value, and so has the baseline if there is one.
@@ -66,6 +70,7 @@ class Outcome:
         counted_as_0: the number of left-out queries that count as 0 in `evaluated`.
         not_searched: the number of left-out queries that the system or the baseline did not search, if the measure has no
             value for such queries.
+        test: the name of the test that gives `p`.
     """
 
     requirement: Requirement
@@ -83,6 +88,7 @@ class Outcome:
     evaluated: float | None = None
     counted_as_0: int = 0
     not_searched: int = 0
+    test: str = RANDOMISATION_TEST
 
     @property
     def leaves_out_most(self) -> bool:
@@ -125,13 +131,7 @@ class Outcome:
         return f"{abs(value - bound):.4g} {side} {name}"
 
     def _describe_test(self) -> str:
-        if self.requirement.is_tested_by_noise:
-            test = "noise of reruns"
-        elif self.requirement.bound is not None:
-            test = "t-test"
-        else:
-            test = "randomisation test"
-        basis = "p does not exist" if self.p is None else f"{test}, p = {self.p:.4g}"
+        basis = "p does not exist" if self.p is None else f"{self.test}, p = {self.p:.4g}"
         if self.low_coverage:
             basis += ", low coverage"
         significance = "significant" if self.significant else "not significant"
@@ -403,10 +403,11 @@ class _LineCheck:
             if not is_equal(mean, mean_of_opponent):
                 loss = (mean_of_opponent - mean) * -line.noise
             p = compute_noise_p(loss, floor)
+            test = NOISE_OF_RERUNS
         else:
             bounds_with_noise = bounds + line.noise * floor
             differences = subtract_without_residue(values[None, :], bounds_with_noise[None, :])
-            p = _run_test(differences, settings, is_number=opponent is None)
+            p, test = _run_test(differences, settings, is_number=opponent is None)
 
         compared = {system, opponent or system}
         has_value = queries > 0 and compared.isdisjoint(self._find_systems_without_results())
@@ -422,6 +423,7 @@ class _LineCheck:
             low_coverage=not compared.isdisjoint(self._find_systems_with_low_coverage()),
             queries=queries,
             left_out=matrix.shape[1] - queries,
+            test=test,
         )
 
     def _count_not_searched(self, matrix: Matrix, lacks_search: NDArray[np.bool_]) -> int:
@@ -459,13 +461,19 @@ def _drop_nan(p: float) -> float | None:
     return None if math.isnan(p) else p
 
 
-def _run_test(differences: Matrix, settings: Settings, *, is_number: bool) -> float:
-    """Return the p-value of one row of differences. `is_number`: the bound is a number, so the t-test comes first."""
+def _run_test(differences: Matrix, settings: Settings, *, is_number: bool) -> tuple[float, str]:
+    """Return the p-value of one row of differences, and the name of the test.
+
+    If the bound is a number, the t-test comes first. It has no p if all queries differ from the number by the same amount.
+    """
     queries = differences.shape[1]
-    p = math.nan
     if is_number and queries:
         p = float(run_t_test(differences)[0])
+        if not math.isnan(p):
+            return p, T_TEST
+
     least = 2 if is_number else 1
-    if math.isnan(p) and queries >= least:  # also if all queries differ equally from the number
-        p = float(run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples)[0])
-    return p
+    if queries < least:
+        return math.nan, RANDOMISATION_TEST
+    p = float(run_randomisation_test(differences, seed=settings.seed, resamples=settings.resamples)[0])
+    return p, RANDOMISATION_TEST
