@@ -215,7 +215,7 @@ def leave_out_empty(scores: Scores, measures: Sequence[ir_measures.Measure]) -> 
     if scores.replicates:
         runs = [leave_out_empty(run, measures) for run in scores.replicates]
         return average_scores(runs, measures, missing=scores.signature.get("missing", "zero"))
-    counts = find_results_counts(filter(needs_results, measures))
+    counts = find_results_counts(filter(needs_results, measures))  # `score_run` computed these counts too
     if not counts:
         return scores
 

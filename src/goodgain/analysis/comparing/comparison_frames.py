@@ -78,7 +78,6 @@ class ComparisonFrames:
 
     @cached_property
     def groups(self) -> pl.DataFrame | None:
-        """The pairs on the queries of each group. A value of a query outside the group counts as no value."""
         if self.members is None:
             return None
         groups = self.members.partition_by("group", as_dict=True, maintain_order=True)
@@ -87,6 +86,7 @@ class ComparisonFrames:
         matrices_of, nothing_of = {}, {}
         for (group,), members in groups.items():
             is_member = self.query_ids.is_in(members.get_column("query_id").implode()).to_numpy()
+            # a value of a query outside the group counts as no value
             values = {measure: np.where(is_member, matrix, np.nan) for measure, matrix in self.matrices.items()}
             matrices_of[group] = self.question.select_queries_of_test(values)
             nothing_of[group] = nothing._replace(searched=nothing.searched & is_member)

@@ -47,7 +47,8 @@ class Plan(NamedTuple):
     def list_tiles(self, lengths: pl.Series) -> tuple[int, list[Any]]:
         """Return the cutoff and the measures of the tiles on the page. The default cutoff is the median number of iterations.
 
-        `lengths` are the numbers of iterations of all queries. If none is above 1, only the first tile says something.
+        `lengths` has the number of iterations of each query in each run. If none is above 1, only the first tile is returned: the
+        others say nothing then.
         """
         cutoff = self.cutoff
         if not cutoff:
@@ -55,7 +56,7 @@ class Plan(NamedTuple):
             cutoff = max(1, math.ceil(median or 1))
         names = " ".join(TILES).format(i=cutoff)
         tiles = parse_measures(names, rel=self.rel)  # not self.good: a threshold that nobody named has its own notice
-        if tiles[0].params.get("rel", self.good) != self.good:
+        if tiles[0].params.get("rel", self.good) != self.good:  # the explained measure has a threshold of its own
             tiles = parse_measures(names, rel=self.good)
         most: Any = lengths.max()
         if (most or 0) <= 1:

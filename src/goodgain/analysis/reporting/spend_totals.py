@@ -114,7 +114,7 @@ class _Quantity(NamedTuple):
 
 
 def _list_values(quantity: _Quantity, found: Mapping[str, _Found]) -> pl.DataFrame:
-    """Return the value of a quantity in each query."""
+    """Return the value of a quantity in each query; NaN where the query does not count."""
     values = np.where(quantity.counted, quantity.evaluate(quantity.columns), np.nan)
     return pl.select(
         system=pl.lit(quantity.system),
