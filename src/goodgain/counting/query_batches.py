@@ -189,6 +189,7 @@ class PartCounter:
         """
         request, equal_rows = self.request, firsts.equal_rows
         if request is None and run.unpaged is None:
+            # without a column of iterations, equal rows have a notice of their own
             return None, None, OrderFacts(equal_rows=0 if run.lacks_column else equal_rows)
         if request is None:
             return None, None, run.find_facts(firsts, equal_rows, ORDER)

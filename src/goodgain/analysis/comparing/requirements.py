@@ -399,7 +399,7 @@ class _LineCheck:
             bound = mean_of_opponent * line.factor + line.offset
             bounds = values_of_opponent * line.factor + line.offset
         if has_noise and mean_of_opponent is not None and line.is_tested_by_noise:
-            loss = 0.0
+            loss = 0.0  # above 0 if the system is worse
             if not is_equal(mean, mean_of_opponent):
                 loss = (mean_of_opponent - mean) * -line.noise
             p = compute_noise_p(loss, floor)

@@ -71,6 +71,7 @@ def _is_written(value: Any) -> bool:
 
 
 def _write_shell_command(report: _Report) -> str:
+    """Return the command `goodgain report`, with all words quoted for a shell."""
     words = ["report"]
     words.append("--no-labels" if report.qrels is NO_LABELS else report.qrels)
     for system, files in report.runs.items():
@@ -107,6 +108,7 @@ def _write_values(value: Any) -> list[Any]:
 
 
 def _write_call(report: _Report) -> str:
+    """Return the call in Python: of `Experiment` with all options, then of its method `report`."""
     systems = ", ".join(f"{system!r}: {_write_argument(files)}" for system, files in report.runs.items())
     of_experiment = "".join(f", {name}={_write_option(value)}" for name, value in report.options.items())
     experiment = f"goodgain.Experiment({_write_argument(report.qrels)}, {{{systems}}}{of_experiment})"

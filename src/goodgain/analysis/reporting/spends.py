@@ -143,6 +143,7 @@ def _average_rest(
 
 
 def build_cost_table(spent: pl.DataFrame, measure: str, means: Mapping[str, float | None], places: int) -> Table:
+    """Return the mean of a measure, the searches and the amounts per query of each system. `spent` is from `average_costs`."""
     amounts = [name for name in _AMOUNTS if name in spent.columns]
     rows = []
     for row in spent.iter_rows(named=True):
