@@ -304,6 +304,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
 
 
 def _refuse_kind(source: object, table: Table) -> InputError:
+    """Return the error for an object of a kind that is neither read as a run nor as qrels."""
     remedy = "a path, a data frame, named tuples or a dict of dicts"
     if table.name != QRELS.name:
         return InputError(f"{type(source).__name__} is not a run: give {remedy}")
@@ -328,6 +329,7 @@ def _check_first_row(
 
 
 def _require_columns(names: Iterable[Any], table: Table, matched: FoundColumns, label: str) -> None:
+    """Raise an InputError if a required column of the table was not found. `names` are those of the source."""
     missing = [name for name in table.required if name not in matched.names.values()]
     if missing:
         present = ", ".join(map(str, names)) or "none"
@@ -336,6 +338,7 @@ def _require_columns(names: Iterable[Any], table: Table, matched: FoundColumns, 
 
 
 def _read_tuples(source: Iterable[Any], table: Table, columns: Columns) -> OpenFrame:
+    """Open an iterable of named tuples, all of the same fields. Without a row, the frame has the required columns only."""
     label = f"the {table.name}"
     rows = list(source)
     if not rows:

@@ -10,6 +10,7 @@ from goodgain.schema import QRELS, Table
 
 
 def read_dict(source: Mapping[Any, Any], table: Table) -> pl.DataFrame:
+    """Return rows of {query_id: {doc_id: label or score}}. The iteration and the rank are not known."""
     value, kind = ("relevance", "label") if table.name == QRELS.name else ("score", "score")
     columns: dict[str, list[Any]] = {"query_id": [], "doc_id": [], value: []}
     for query_id, documents in source.items():
@@ -40,6 +41,7 @@ def make_columns(columns: dict[str, list[Any]], table: Table) -> pl.DataFrame:
 
 
 def _make_column(name: str, values: list[Any], table: Table) -> pl.Series:
+    """Make a column of one type. A mixture of integers and floats becomes floats; any other mixture raises an `InputError`."""
     try:
         return pl.Series(name, values, strict=True)
     except UnicodeEncodeError:

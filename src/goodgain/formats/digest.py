@@ -36,7 +36,7 @@ def digest_rows(rows: pl.DataFrame) -> str:
 
 def _take_bits(numbers: pl.Series) -> Callable[[int, int], Any]:
     floats: Any = numbers.cast(pl.Float64).to_numpy()
-    return lambda start, end: (floats[start:end] + 0.0).view(np.uint64)
+    return lambda start, end: (floats[start:end] + 0.0).view(np.uint64)  # -0.0 + 0.0 is 0.0
 
 
 def _hash_texts(texts: pl.Series) -> Callable[[int, int], Any]:

@@ -38,6 +38,7 @@ def read_lengths(source: Any) -> pl.DataFrame:
 
 
 def _check_lengths(frame: pl.DataFrame, rows: RowSource) -> pl.DataFrame:
+    """Return doc_id and length as text and number. Raise an InputError for a length that is missing, negative or not finite."""
     texts = cast_texts(frame, ["doc_id"], rows.label)
     if texts.schema["length"] == pl.String:  # a text file, or a dict
         number = pl.col("length").str.strip_chars().cast(pl.Float64, strict=False)

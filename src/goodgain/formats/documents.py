@@ -290,6 +290,7 @@ def read_document_map(source: Any, *, of: str = "both", chunks: str = "collapse"
 
 
 def _check_pattern(pattern: str) -> None:
+    """Raise `InputError` unless a text is a regular expression with one group, which is the document's id."""
     problem = f"{spell('documents', pattern)} is not a file, and not a pattern with one group"
     remedy = r"give a table of chunk_id and doc_id, or a regular expression such as '^(.+)-\d+$'"
     try:

@@ -172,6 +172,7 @@ def keep_one_label_per_subtopic(frame: pl.DataFrame, rows: RowSource) -> tuple[p
 
 
 def _check_contradictions(frame: pl.DataFrame, rows: RowSource, key: list[str], remedy: str) -> None:
+    """Raise an InputError if rows with equal `key` columns have different labels. Rows with the same label are only repeats."""
     judged = frame.with_row_index("row")
     keys = judged.group_by(key).agg(labels=pl.col("relevance").n_unique(), row=pl.col("row").min())
     clashing = keys.filter(pl.col("labels") > 1).sort("row")
@@ -205,6 +206,7 @@ def read_assignments(source: Any) -> pl.DataFrame | None:
 
 
 def _read_record(line: bytes) -> dict[str, Any] | None:
+    """Return the object of a line if it has a query and nuggets, else None."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -214,6 +216,7 @@ def _read_record(line: bytes) -> dict[str, Any] | None:
 
 
 def _read_nuggets(line: bytes, place: str) -> Iterator[_Nugget]:
+    """Yield the rows of one line: a row per nugget, with the label of its assignment, and 1.0 if the nugget is vital, else 0.0."""
     record = _read_record(line)
     if record is None:
         raise InputError(f"{place}: is not a record of assignments with qid and nuggets; correct the line")

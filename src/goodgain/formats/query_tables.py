@@ -187,6 +187,7 @@ def read_uses(source: Any) -> pl.DataFrame:
 
 
 def _read_uses_table(source: Any) -> pl.DataFrame:
+    """Read one table of uses. Blank ids become null. Numbers must be whole and not negative, and `cited` 0 or 1."""
     types = USES.polars
     ids = [name for name in types if types[name] == pl.String]
     remedy = "Give the file that goodgain convert --uses writes."
@@ -245,6 +246,10 @@ def _open_table(
 
 
 def _read_file(path: Path, argument: str, texts: Sequence[str], remedy: str) -> pl.DataFrame:
+    """Read a file as a table of texts, except Parquet and Arrow, which keep their types.
+
+    A text without names may be JSON objects.
+    """
     content = read_lines(path) if container(path) in ("jsonl", "text") else None
     has_columns = content is None or separator_by_name(path) is not None
     if content is not None and not has_columns and begins_json(content):
@@ -268,6 +273,10 @@ def _read_objects(content: Content, path: Path, texts: Sequence[str]) -> pl.Data
 
 
 def _write_value(value: Any, name: str, texts: Sequence[str]) -> Any:
+    """Return a value for a table of texts: values that are not text are written as JSON.
+
+    In the columns `texts`, values stay as they are, because `ObjectRows` reads numbers as text and refuses the rest.
+    """
     must_be_text = name in texts and (name in IDS or not isinstance(value, bool))
     return value if must_be_text or isinstance(value, str | None) else json.dumps(value)
 
@@ -304,6 +313,10 @@ def read_costs(source: Any) -> pl.DataFrame:
 
 
 def _read_cost_table(source: Any) -> pl.DataFrame:
+    """Read one table of costs.
+
+    Raise an InputError for a value that is negative or not finite, or an iteration that is not whole.
+    """
     if isinstance(source, (str, os.PathLike)):
         path = make_path(source, spell("costs"))
         read, rows, names = read_table(path, _COST_TYPES)
@@ -345,6 +358,7 @@ def select_costs(costs: pl.DataFrame, system: str, systems: Sequence[str]) -> pl
 
 
 def lack_rows(argument: str, system: str, systems: Sequence[str]) -> InputError:
+    """Return the error for a system that has no rows in a table. `systems` are those that have some."""
     if not systems:
         return InputError(f"{argument} has no rows. Add rows whose system is {system}.")
     names = ", ".join(systems[:10])

@@ -121,6 +121,7 @@ def list_searches(results: Any) -> pl.DataFrame:
 
 
 def select_columns(results: Any, *further_texts: str) -> pl.DataFrame:
+    """Return the known columns of results, with their types. Missing texts and scores become null, missing numbers 0."""
     texts = (*_TEXTS, *further_texts)
     frame = read_frame(getattr(results, "frame", results), "the results", (*_NEEDED, *texts, "score"))
     missing = [name for name in _NEEDED if name not in frame.columns]
@@ -145,6 +146,7 @@ def sort_rows(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def choose_run(frame: pl.DataFrame, system: str | None, replicate: str | None) -> pl.DataFrame:
+    """Return the rows of one system and replicate. None is allowed only if the results have a single one."""
     for column, choice in (("system", system), ("replicate", replicate)):
         names = frame[column].unique(maintain_order=True).to_list()
         if choice is None and len(names) > 1:

@@ -42,6 +42,7 @@ class Reading(NamedTuple):
     page: int | None = None
 
     def with_columns(self, columns: Columns, renamed: Collection[str]) -> Reading:
+        """Return the options with the mappings in `columns` that the user gave (`renamed`)."""
         mappings = sorted(f"{name}={our_name}" for name, our_name in columns.items() if str(name) in renamed)
         return self._replace(columns=",".join(mappings))
 
@@ -161,6 +162,7 @@ class Run(PandasFacade):
         return self._flatten("seen")
 
     def _flatten(self, order: str) -> pl.DataFrame:
+        """Return the classic ranking, of the run before it was cut into pages, and give its notices."""
         if self.unpaged is not None:
             return self.unpaged.flatten(order)
         check_choice("order", order)

@@ -109,6 +109,7 @@ def rank_on_engine(
 
 
 def _write_rankings(folder: Path, parts: Iterator[RankedPart]) -> OrderFacts:
+    """Write the ranking of each part to a file of the folder, and return the sum of their counts."""
     for path in folder.iterdir():  # of a call that was stopped
         path.unlink()
     facts: list[OrderFacts] = []
@@ -203,6 +204,10 @@ def _find_last_query(rows: pl.DataFrame) -> int:
 
 
 def _check_queries(rows: pl.DataFrame, seen_queries: set[str]) -> pl.DataFrame:
+    """Return rows that are contiguous in memory, and note their queries.
+
+    Raise `ScatteredQueriesError` if a query was there before.
+    """
     query_ids = rows.get_column("query_id").unique().to_list()
     if not seen_queries.isdisjoint(query_ids):
         raise ScatteredQueriesError

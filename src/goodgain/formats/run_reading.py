@@ -153,6 +153,7 @@ def make_run(source: OpenFrame, reading: Reading, *, name: str | None, is_text: 
 
 
 def _check_copies(frame: Frame, label: str) -> None:
+    """Raise an InputError if a run in memory was appended to itself. Runs on an engine are checked part by part, later."""
     if isinstance(frame, nw.DataFrame):
         identity = select_identity(frame.to_native())
         if identity is not None:

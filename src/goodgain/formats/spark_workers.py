@@ -79,6 +79,7 @@ def _group_by_query(frame: Any) -> Any:
 
 
 def _pickle_results(function: Callable[[pl.DataFrame], Any]) -> Callable[[Any], Any]:
+    """Return the function of a worker that yields the pickled result of `function` for each part of whole queries."""
     pickled = pickle.dumps(function)
 
     def work(batches: Any) -> Any:
@@ -98,6 +99,7 @@ def _pickle_results(function: Callable[[pl.DataFrame], Any]) -> Callable[[Any], 
 
 
 def _return_rows(function: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Any], Any]:
+    """Return the function of a worker that yields the rows which `function` returns for each part of whole queries."""
     pickled = pickle.dumps(function)
 
     def work(batches: Any) -> Any:

@@ -79,6 +79,7 @@ def _read_tab_separated(path: Path, columns: tuple[str, ...]) -> tuple[pl.DataFr
 
 
 def _read_texts_of_dict(source: Mapping[Any, Any], key: str, label: str) -> pl.DataFrame:
+    """Return a frame of {key: text}. Numbers become texts, and None stays null. Raise `InputError` for other values."""
     for name, text in source.items():
         place = f"{label}: {key} {quote(str(name))}"
         if text is not None and not isinstance(text, (str, int, float)):

@@ -204,6 +204,7 @@ def parse_url(url: str, wrappers: int = 0) -> Url | None:
 
 
 def _write_normalised(scheme: str, host: str, path: str, parameters: list[str], tail: str) -> str:
+    """Join the parts of a URL. A scheme has `//` if there is a host, or the path of a file is absolute."""
     start = ""
     if host or (scheme == "file" and path.startswith("/")):
         start = f"{scheme}://{host}"
@@ -369,10 +370,12 @@ def _make_item(page: str, parameters: list[str]) -> tuple[str, str]:
 
 
 def _escape(text: str, decoded: frozenset[str]) -> str:
+    """Return a text with the same escapes in all spellings: those of signs in `decoded` decoded, all others in upper case."""
     return _ESCAPES.sub(lambda match: _decode_escape(match[0], decoded), text)
 
 
 def _decode_escape(text: str, decoded: frozenset[str]) -> str:
+    """Decode an escape %XX if its character is in `decoded`, else write it in capitals. Escape any other character."""
     if text == "%":
         return "%25"
     if not text.startswith("%"):

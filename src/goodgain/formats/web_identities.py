@@ -244,6 +244,7 @@ for _identity in IDENTITIES:
 
 
 def _find_rules(labels: Sequence[str]) -> tuple[Rule, ...]:
+    """Return the rules for a host, given by its labels: of the whole host first, then of its last three or two labels (`*.`)."""
     names = [".".join(labels)]
     names += ["*." + ".".join(labels[-count:]) for count in (2, 3) if len(labels) > count]
     return tuple(rule for name in names for rule in _RULES.get(name, ()))
@@ -290,6 +291,7 @@ def _compile(form: str) -> re.Pattern[str]:
 
 
 def _write(name: str, value: str) -> str:
+    """Return a value as a canonical address has it: escaped in one way, case-insensitive groups in lower case, `_` in titles."""
     if _PLAIN.fullmatch(value):
         return value.lower() if name in _CASELESS else value
     text = unquote_to_bytes(value)
@@ -342,6 +344,7 @@ def normalise_host(netloc: str, scheme: str) -> tuple[str, str, tuple[Rule, ...]
 
 
 def _encode_host(name: str) -> str:
+    """Return a host in lower case, and a name with other letters than ASCII in Punycode."""
     if "%" in name:
         name = unquote(name, errors="strict")
     if name.isascii():
