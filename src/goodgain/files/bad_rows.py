@@ -70,6 +70,7 @@ class FrameRows:
         return place
 
     def subset(self, kept: Sequence[int]) -> FrameRows:
+        """Return the locator of the rows `kept`: its row 0 is the first of them, at its old place."""
         if self.rows is None:
             return replace(self, rows=kept)
         return replace(self, rows=[self.rows[row] for row in kept])
@@ -97,6 +98,7 @@ class TextLines:
         return f"{self.label}, line {number}: {quote(line.decode('utf-8', 'replace'))}"
 
     def subset(self, kept: Sequence[int]) -> TextLines:
+        """Return the locator of the rows `kept`: its row 0 is the first of them, at its old place."""
         lines = self.lines
         if lines is None:
             lines = [number for number, _ in number_rows(self.content)]
@@ -167,6 +169,7 @@ def check_rows(
 def _check_lazy_rows(
     frame: nw.LazyFrame[Any], rows: RowSource, is_bad: nw.Expr, problems: Sequence[Problem], *, errors: str | None
 ) -> nw.LazyFrame[Any]:
+    """Return the good rows, still lazy. An error or notice quotes one bad row: rows of an engine have no numbers."""
     bad_rows = frame.filter(is_bad)
     first = _collect(bad_rows.head(1))
     if not len(first):
@@ -192,6 +195,7 @@ def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
 
 
 def _describe(row: nw.DataFrame[Any], problems: Sequence[Problem]) -> str:
+    """Return the description of the first fault of a row, with the row's values filled in."""
     description = next((text for condition, text in problems if len(row.filter(condition))), "is bad")
     values = row.rows(named=True)[0]
     for name, value in values.items():

@@ -40,6 +40,7 @@ class Cells(NamedTuple):
 
 
 def read_names(line: str, separator: str, path: Path) -> list[str]:
+    """Return the names in a header, without white space around them. Raise an InputError if there are too many to be names."""
     try:
         names = next(csv.reader([line], delimiter=separator)) if separator == "," else line.split(separator)
     except csv.Error as error:  # a carriage return in a name, a name of more than 128 KiB

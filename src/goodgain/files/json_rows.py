@@ -158,6 +158,7 @@ class ObjectRows:
         self._refuse(number, fault)
 
     def _close_block(self) -> None:
+        """Turn the objects of the current block into rows. Report the bad ones, in order, and leave them out."""
         faults: dict[int, str] = {}  # place in the block -> fault
         columns = {}
         for name, dtype in self._types.items():
@@ -204,6 +205,7 @@ def _read_values(values: list[Any], name: str, dtype: Any, faults: dict[int, str
 
 
 def _read_value(value: Any, name: str, dtype: Any) -> Any:
+    """Return a value as the type of its column. Raise a ValueError that describes a value of another type. True is not a number."""
     if dtype == pl.String:
         return _read_text(value, name)
     if isinstance(dtype, pl.List):  # pairs of name and value; in JSON they are an object
@@ -225,6 +227,7 @@ def _read_value(value: Any, name: str, dtype: Any) -> Any:
 
 
 def _read_text(value: Any, name: str) -> str | None:
+    """Return a text or number as text, and NaN as None. For ids, only texts and whole numbers are allowed."""
     if isinstance(value, str) or _is_whole(value):
         return str(value)
     if name == "iteration" and isinstance(value, float) and value.is_integer():

@@ -87,6 +87,7 @@ def loads_exactly(text: bytes) -> Any:
 
 
 def _may_repeat_keys(text: bytes, value: Any) -> bool:
+    """Return whether a text seems to have more keys than its parsed value: then one may stand twice in an object."""
     # Each test is slower than the one before it, and nearly all texts pass the first or the second.
     least = len(value) if isinstance(value, dict) else 0
     if text.count(b":") <= least:
@@ -96,6 +97,7 @@ def _may_repeat_keys(text: bytes, value: Any) -> bool:
 
 
 def _count_keys(value: Any) -> int:
+    """Return the number of keys of all objects in a value."""
     keys = 0
     members = value
     if isinstance(value, dict):
@@ -107,6 +109,7 @@ def _count_keys(value: Any) -> int:
 
 
 def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. Raise `RepeatedKeyError` if it has a key twice: JSON would keep the last value silently."""
     value = dict(pairs)
     if len(value) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -116,6 +119,7 @@ def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_depth(value: Any) -> None:
+    """Raise `NotJSONError` if lists and objects nest deeper than 250 levels."""
     level = [value]
     for _ in range(_DEEPEST):
         members = chain.from_iterable(inner.values() if isinstance(inner, dict) else inner for inner in level)

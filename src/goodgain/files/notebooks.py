@@ -65,6 +65,7 @@ class CellProgress:
             self._thread = None
 
     def _show(self, done: threading.Event) -> None:
+        """Show the progress from time to time until `done` is set. A cell that ends before the first time shows nothing."""
         start = time.monotonic()
         display_id = f"goodgain-{uuid4().hex}"
         is_shown = False

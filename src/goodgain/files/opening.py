@@ -189,7 +189,10 @@ def error_reason(error: OSError | ValueError) -> str:
 
 
 def _limit_size(pieces: Iterable[bytes], path: Path, packed: int | None) -> Iterator[bytes]:
-    """Yield the decompressed pieces. Raise an error if they exceed both 64 MiB and 100 times the compressed size `packed`."""
+    """Yield the decompressed pieces. Raise an error if they exceed both 64 MiB and 100 times the compressed size `packed`.
+
+    A compressed size that is not known (None) counts as 64 MiB.
+    """
     most = max(_UNPACKED, _TIMES * (_UNPACKED if packed is None else packed))
     size = 0
     for piece in pieces:

@@ -134,6 +134,7 @@ def wrap_frame(source: Any, label: str) -> Any:
 
 
 def to_polars(frame: Frame, label: str) -> pl.DataFrame:
+    """Collect a frame of any engine as a Polars frame. Raise an InputError if a column mixes types."""
     try:
         if isinstance(frame, nw.LazyFrame):
             frame = frame.collect("polars")

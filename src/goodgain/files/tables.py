@@ -61,6 +61,7 @@ class Table(NamedTuple):
         return cls.of(title, frame.columns, words, rows)
 
     def drop_column(self, heading: str) -> Table:
+        """Return the table without the columns of this heading."""
         places = [place for place, name in enumerate(self.header) if name != heading]
         header = [self.header[place] for place in places]
         rows = [[row[place] for place in places] for row in self.rows]
@@ -102,6 +103,7 @@ _MARKDOWN = {-1: "\n\n**{}**\n", 0: "\n\n{}", 1: "\n- {}", 2: "\n  - {}"}
 
 
 def write_markdown(parts: Iterable[Table | Line]) -> str:
+    """Return tables with their notes, and lines, as Markdown. All texts are escaped."""
     written = ""
     after_table = False
     for part in parts:

@@ -67,6 +67,7 @@ def write_plain(drawn: Iterable[Any]) -> str:
 
 
 def _escape(table: Table) -> Table:
+    """Return the table with control characters escaped in all texts."""
     rows = [[cell._replace(text=escape_controls(cell.text)) for cell in row] for row in table.rows]
     return table._replace(
         title=escape_controls(table.title),
@@ -154,6 +155,8 @@ def _shorten_names(table: Table, length: int) -> dict[str, str]:
 
 
 def _rename(table: Table, names: dict[str, str]) -> Table:
+    """Replace words by the short ones in the header and in the leading columns of words. Numbers stay."""
+
     def rename(text: str) -> str:
         return " ".join(names.get(word, word) for word in text.split(" "))
 

@@ -143,6 +143,7 @@ def _make_types(table: Table, numbers: Any) -> dict[str, Any]:
 
 
 def _read_line_by_line(content: Content, table: Table, *, label: str, errors: str) -> TextRows:
+    """Read a text with bad rows, comments or mixed separators: report each bad line, and parse the rest with Polars."""
     bad = BadLines(label, content, errors)
     clean: list[str] = []
     lines: list[int] = []

@@ -186,6 +186,7 @@ def _number_of_descriptor(path: Path) -> int | None:
 
 
 def _resolve(path: Path) -> Path:
+    """Return the file that a path leads to through links. Raise an OSError for a folder, and for links in a circle."""
     try:
         target = path.resolve()
         is_folder = path.is_dir()
@@ -226,6 +227,7 @@ def temporary_folder() -> Iterator[Path]:
 
 @contextmanager
 def _compress(raw: IO[bytes], suffix: str) -> Iterator[IO[bytes]]:
+    """Yield the file to write to: one that compresses for .gz and .zst, else `raw` itself."""
     if suffix == ".gz":
         with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0) as out:  # no time stamp: same data, same file
             yield out  # type: ignore[misc]  # GzipFile is a binary file in all but its declared type
