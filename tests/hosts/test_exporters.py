@@ -17,6 +17,7 @@ pytest.importorskip("vibelens.models", reason="VibeLens is not installed here: m
 import inspect_scout as scout
 from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ChatMessageUser
 from inspect_ai.tool import ToolCall
+from inspect_scout.sources import claude_code
 from vibelens.ingest.parsers import ClaudeParser, CodexParser
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -66,6 +67,64 @@ def test_the_database_that_inspect_scout_writes_has_every_search_and_its_urls(tm
         if row["url"] is not None:
             searches[-1].append(row["url"])
     assert urls_read == found
+
+
+def _import_claude_code(records: list[Any], folder: Path) -> tuple[Path, Path]:
+    """Write a session of Claude Code, and import it with Inspect Scout. Return both."""
+    session = folder / "project" / "session.jsonl"
+    session.parent.mkdir()
+    session.write_text("\n".join(map(json.dumps, records)))
+
+    async def write() -> None:
+        transcripts = [transcript async for transcript in claude_code(path=str(session.parent))]
+        async with scout.transcripts_db(str(folder / "db")) as database:
+            await database.insert(transcripts)
+
+    asyncio.run(write())
+    return session, folder / "db"
+
+
+def _read_session() -> list[Any]:
+    """Return the records of a session, without those of its subagent."""
+    lines = (LOGS / "claude_code" / "session.jsonl").read_text().splitlines()
+    return [record for record in map(json.loads, lines) if not record.get("isSidechain")]
+
+
+def _make_session(searches: int) -> list[Any]:
+    """Return the records of a session with searches one after another."""
+    first = next(record for record in _read_session() if record["type"] == "user")
+    contents: list[tuple[str, Any]] = [("user", "Why do dunes move?")]
+    for number in range(1, searches + 1):
+        links = [{"title": f"Page {number}{rank}", "url": f"https://a.example/{number}{rank}"} for rank in (1, 2)]
+        call = {"type": "tool_use", "id": f"c{number}", "name": "WebSearch", "input": {"query": f"dunes {number}"}}
+        text = f'Web search results for query: "dunes {number}"\n\nLinks: {json.dumps(links)}'
+        answer = {"type": "tool_result", "tool_use_id": f"c{number}", "content": text}
+        contents += [("assistant", [call]), ("user", [answer])]
+    contents.append(("assistant", [{"type": "text", "text": "The wind."}]))
+
+    records = []
+    for number, (role, content) in enumerate(contents):
+        message = {"role": role, "content": content}
+        if role == "assistant":
+            message |= {"id": f"m{number}", "model": "a-model", "type": "message"}
+        parent = None if number == 0 else f"u{number - 1}"
+        records.append({**first, "type": role, "uuid": f"u{number}", "parentUuid": parent, "message": message})
+    return records
+
+
+def test_a_session_of_claude_code_in_the_database_of_inspect_scout_has_the_results_of_the_log(tmp_path: Path) -> None:
+    session, database = _import_claude_code(_make_session(searches=3), tmp_path)
+    columns = ["iteration", "search", "rank", "url", "title", "search_query"]
+    direct = gg.read_traces(session).select(columns)
+    assert direct.height == 6
+    assert gg.read_traces(database).select(columns).equals(direct)
+
+
+def test_inspect_scout_loses_the_answers_of_parallel_calls(tmp_path: Path) -> None:
+    session, database = _import_claude_code(_read_session(), tmp_path)
+    assert gg.read_traces(session).height == 6
+    with pytest.raises(gg.InputError, match="the search with 'WebSearch' was made, but its output is not in the log"):
+        gg.read_traces(database, turns="joined")
 
 
 def _export(parser: Any, log: Path, folder: Path) -> Path:
