@@ -163,6 +163,7 @@ def compare(options: shared.Options) -> None:
 
 
 def _check_files(options: shared.Options) -> None:
+    """Raise an InputError if an output is an input or another output."""
     outputs = [options.plot, options.output.path, options.junit, options.comment, options.write_baseline]
     names = ("baseline_file", "groups", "outcomes", "queries", "lengths")
     tables = [options.qrels or None, *(getattr(options, name) for name in names)]
@@ -211,6 +212,7 @@ def _check_tables(options: shared.Options, measures: Sequence[Any]) -> None:
 
 
 def _check_only_baseline(experiment: Experiment, options: shared.Options) -> None:
+    """Raise an InputError for options that need a comparison or change values: one run is only written as a baseline."""
     changes_values = experiment.options["bounds"] or experiment.options["incomplete"] != "keep"
     names = ("required", "junit", "comment", "plot", "groups", "baseline")
     if changes_values or any(getattr(options, name) for name in names):
@@ -221,6 +223,7 @@ def _check_only_baseline(experiment: Experiment, options: shared.Options) -> Non
 
 
 def _write_baseline_of_one_run(experiment: Experiment, measures: list[Any], options: shared.Options) -> None:
+    """Score the only system, and write its values to the file of --write-baseline instead of comparing."""
     parsed = parse_measures(measures, rel=options.rel)
     parsed = add_counts(add_fixed_iterations(parsed, options.iterations))
     ((name, scores),) = experiment.score_systems(parsed).items()
@@ -233,6 +236,7 @@ def _write_baseline_of_one_run(experiment: Experiment, measures: list[Any], opti
 def _compare(
     experiment: Experiment, measures: list[Any], lines: Sequence[Requirement], options: shared.Options
 ) -> Comparison:
+    """Compare the systems. Without --baseline, the baseline is the one that the required lines need, or none."""
     baseline = options.baseline
     if not baseline and not options.baseline_file:
         baseline = _find_baseline(lines, experiment.systems, options.against)
@@ -243,6 +247,7 @@ def _compare(
 
 
 def _find_baseline(lines: Sequence[Requirement], names: Sequence[str], against: str | None) -> str | None:
+    """Return the system that required lines without a number are compared with. Raise `InputError` if --against has none."""
     baseline = find_baseline(lines, names)
     if baseline is not None and against is not None:
         text = next(line.text for line in lines if line.bound is None)
@@ -265,6 +270,7 @@ def _choose_layout(options: shared.Options) -> Layout:
 
 
 def _print_comparison(comparison: Comparison, output: shared.Output, layout: Layout, *, is_brief: bool) -> None:
+    """Print a comparison. On a terminal it fits the width only if `is_brief`; forms of data get the rows of all groups."""
     if output.form == "table":
         console = open_console(sys.stdout)
         if is_brief:
@@ -285,6 +291,9 @@ def _write_comment(
     options: shared.Options,
     questions: dict[str, str],
 ) -> str:
+    """Return the comment, with the reasons of the change that matters most, if its measure has causes by document and both runs are
+    given: a baseline file has no documents.
+    """
     measure, system, against, has_causes = choose_change(comparison, outcomes)
     explanation = None
     if has_causes and against in experiment.systems:

@@ -146,6 +146,7 @@ def _check_files(options: shared.Options) -> None:
 
 
 def _check_combination(options: shared.Options) -> None:
+    """Raise an InputError for two options that do not go together."""
     if options.no_labels and options.human is not None:
         raise InputError(
             "--human corrects a model's labels, and with --no-labels there are none. Leave out one of them"
@@ -171,6 +172,7 @@ def _check_combination(options: shared.Options) -> None:
 def _list_values(
     scoring: Scoring, scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], options: shared.Options
 ) -> list[Value]:
+    """Return the values to print: those of queries (-q), of groups, and the means, in this order."""
     groups = None
     if options.groups is not None:
         groups = read_groups(options.groups, scoring.opened.qrels.query_ids)
@@ -186,6 +188,7 @@ def _list_values(
 
 
 def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None) -> list[Value]:
+    """Return a value per query, measure and system, in the order of query ids. `groups` names the groups of a query."""
     group_of: dict[str, str] = {}
     if groups is not None:
         group_of = dict(groups.group_by("query_id").agg(pl.col("group").str.join(", ")).iter_rows())
@@ -199,6 +202,7 @@ def _list_values_by_query(scores: dict[str, Scores], groups: pl.DataFrame | None
 
 
 def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
+    """Return the means of each group of queries, in the order of groups' names."""
     values = []
     for system, system_scores in scores.items():
         if system_scores.by_group is not None:
@@ -210,6 +214,10 @@ def _list_values_by_group(scores: dict[str, Scores]) -> list[Value]:
 def _list_means(
     scores: dict[str, Scores], measures: Sequence[ir_measures.Measure], options: shared.Options
 ) -> Iterator[Value]:
+    """Yield the mean of each measure and system.
+
+    The number of queries is given only for measures that may have no value in some.
+    """
     for system, system_scores in scores.items():
         means = system_scores.mean(how=options.mean)
         names = BOUNDS if options.bounds else INTERVAL
@@ -226,6 +234,7 @@ def _list_means(
 def _list_corrected_means(
     scoring: Scoring, names: Sequence[str], human: str, measures: Sequence[ir_measures.Measure]
 ) -> list[Value]:
+    """Return the means that people's labels correct, with intervals. Sums over queries are left out, and named on stderr."""
     sums = [measure for measure in measures if isinstance(measure.aggregator(), ir_measures.SumAgg)]
     averages = [measure for measure in measures if measure not in sums]
     if sums:
@@ -246,6 +255,7 @@ def _list_corrected_means(
 
 
 def _describe_interval(scores: Mapping[str, Scores], options: shared.Options) -> str:
+    """Return what the interval of a mean is: its level and the method that computed it."""
     if options.human is not None:
         return "the 95 % interval of the mean, corrected by people's labels"
     signatures = [system_scores.signature for system_scores in scores.values()]

@@ -184,6 +184,7 @@ def judge(options: shared.Options) -> None:
 
 
 def _check_combination(options: shared.Options) -> None:
+    """Raise `InputError` for options of judge that do not go together, or that would write and print nothing."""
     if options.agreement and options.scale is None:
         raise InputError("--agreement needs --scale: agreement by chance depends on the grades that judges could give")
     if options.names and not options.agreement:
@@ -203,6 +204,7 @@ def _has_qrels(options: shared.Options) -> bool:
 
 
 def _read_grades(options: shared.Options) -> Grades:
+    """Read the files of grades. With --columns or --label each file is read as qrels, and counts as one judge named by its path."""
     sources: Any = list(options.grades)
     if _has_qrels(options):
         sources = {str(path): load_qrels(path, columns=options.columns, label=options.label) for path in options.grades}
@@ -212,6 +214,10 @@ def _read_grades(options: shared.Options) -> Grades:
 
 
 def _write_labels(labels: pl.DataFrame, output: Path, *, judges: int) -> None:
+    """Write combined labels as qrels, and say their numbers. TREC text leaves out documents without a label.
+
+    Parquet, Arrow and JSON Lines keep them as null, and keep all columns, such as `n_judges` and `tie`.
+    """
     has_nuggets = "iteration" in labels.columns  # in qrels, this column holds the nuggets
     if container(output) == "text":  # any file but Parquet, Arrow and JSON Lines
         meaning_of_iteration = "subtopic" if has_nuggets else None
@@ -230,6 +236,7 @@ def _write_labels(labels: pl.DataFrame, output: Path, *, judges: int) -> None:
 
 
 def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
+    """Raise `InputError` if no document has a label. `paths` are the files of grades, for the message."""
     if labels.get_column("relevance").is_null().all():
         has_grades = labels.get_column("n_judges").sum() > 0
         reason = "has a majority; choose another rule with --how" if has_grades else "is filled in; grade some"
@@ -237,6 +244,7 @@ def _check_has_labels(labels: pl.DataFrame, paths: Sequence[Path]) -> None:
 
 
 def _print_agreement(report: Agreement) -> None:
+    """Print the tables of agreement between judges as TSV, with an empty line between. The first table has no header."""
     for number, table in enumerate(report.tables()):
         is_first = number == 0  # without a header
         if not is_first:
@@ -262,6 +270,7 @@ def _print_conclusions(people: pl.DataFrame, model: pl.DataFrame, systems: dict[
 
 
 def _print_estimate(title: str, kind: str, estimate: conclusions.PoweredEstimate) -> None:
+    """Print two lines of (value, low, high) under a header: from people's labels alone, then with those of the model added."""
     print(title, kind, "low", "high", sep="\t")
     queries = count_of(estimate.queries, "query", "queries")
     print(f"people, {queries}", *(f"{value:.4f}" for value in estimate.human), sep="\t")
@@ -271,6 +280,7 @@ def _print_estimate(title: str, kind: str, estimate: conclusions.PoweredEstimate
 
 
 def _print_orders(orders: conclusions.OrderAgreement) -> None:
+    """Print each system's two means, under people's and the model's labels, then the correlations of the two orders."""
     print(orders.means.write_csv(separator="\t", float_precision=4), end="")
     print("\ncorrelation", "value", "low", "high", sep="\t")
     for name, interval in orders.intervals.items():

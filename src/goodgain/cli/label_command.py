@@ -40,6 +40,7 @@ _NAMED_QUERIES = 5
 
 
 def _parse_headers(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    """Return {name: value} of NAME:VALUE texts."""
     headers = {}
     for text in values:
         name, colon, value = text.partition(":")
@@ -50,6 +51,7 @@ def _parse_headers(_context: click.Context, _option: click.Parameter, values: tu
 
 
 def _read_object(text: str | None) -> Any:
+    """Read a JSON object. Absent text and JSON null give None. Raise ValueError for any other JSON value."""
     if text is None:
         return None
     try:
@@ -179,6 +181,10 @@ def label(options: shared.Options) -> None:
 
 
 def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: shared.Options) -> dict[str, Answer]:
+    """Send the calls of a plan after the user's confirmation, and return {key: answer} with the answers of the journal included.
+
+    The calls and tokens spent are said even if sending ends with an error. Without calls to send, nothing is asked or sent.
+    """
     calls = len(plan.to_send)
     answers = f"answers in the journal: {len(plan.answers):,}"
     if not calls:
@@ -207,6 +213,10 @@ def _send(plan: Plan, key: Key, journal: Journal, budget: Budget, options: share
 
 
 def _describe_longest_answer(plan: Plan, price: _Price | None) -> str:
+    """Return a sentence on the output limit of an answer and, with prices, the usual and the largest cost of the plan.
+
+    The largest cost counts a token per byte sent, and answers as long as their limit.
+    """
     longest = plan.to_send[0].most_output
     sentence = f"longest answer: {longest:,} tokens, thinking included"
     if price is None:
@@ -270,6 +280,7 @@ def _close(grades: pl.DataFrame, output: Path, budget: Budget, key: Key, shortfa
 
 
 def _describe_missing(missing: pl.DataFrame) -> str:
+    """Return a sentence with the number of missing grades, and the first few queries, most missing grades first, by status."""
     counts = missing.group_by("query_id", "status").len().sort("query_id", "status")
     statuses = pl.format("{} {}", "status", "len").str.join(", ")
     queries = counts.group_by("query_id").agg(statuses, missing=pl.col("len").sum())

@@ -81,6 +81,7 @@ _reading_options = shared.join_options(
 
 
 def _explain_format(context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    """Print which formats claim the file, and end the command: the option --explain-format needs no other argument."""
     if value is not None:
         for line in explain_format(Path(value), ReadOptions()):
             print(line)

@@ -69,6 +69,7 @@ def run_to_end(program: Callable[[], object]) -> int:
 
 
 def _explain(error: BaseException) -> tuple[int, str]:
+    """Return the exit status for an error, and the sentence to print; an empty sentence prints nothing."""
     match error:
         case GoodgainError():
             return error.exit_status, " ".join(str(error).split())
@@ -111,6 +112,10 @@ def _describe_unexpected(error: BaseException) -> str:
 
 @contextmanager
 def _raise_for_signals() -> Iterator[None]:
+    """Raise `_Terminated` in the block on SIGTERM or SIGHUP, and KeyboardInterrupt on Ctrl-C. Afterwards restore the handlers.
+
+    After the first of SIGTERM and SIGHUP, all three signals are ignored, so that cleaning up is not interrupted.
+    """
     endings = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]  # nohup ignores SIGHUP
     earlier_handlers = {number: signal.getsignal(number) for number in (*endings, signal.SIGINT)}
 

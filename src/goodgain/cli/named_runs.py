@@ -97,6 +97,7 @@ def _number_parts(path: str) -> list[tuple[int, str]]:
 
 
 def _suggest_replicates(systems: Mapping[str, Sequence[str]]) -> None:
+    """Give a notice if names of single runs, such as agent.1 and agent.2, look like several runs of one system."""
     singles = [system for system, paths in systems.items() if len(paths) == 1]
     for front, alike in find_likely_replicates(singles).items():
         name = Path(front).name

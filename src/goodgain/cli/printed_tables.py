@@ -99,6 +99,7 @@ def print_frame(frame: pl.DataFrame, output: Output, *, places: int = -1, spread
 
 
 def write_output(content: str | bytes, output: Output) -> None:
+    """Write to the file of `output`, and say so on standard error; without a file, write to standard output."""
     data = content.encode() if isinstance(content, str) else content
     if output.path is not None:
         with atomic_write(output.path) as file:
@@ -155,6 +156,7 @@ def _has_groups(values: Sequence[Value]) -> bool:
 
 
 def _list_fields(value: Value, *, by_query: bool, has_groups: bool, named: bool) -> dict[str, Any]:
+    """Return the fields of the row that JSON, CSV or Parquet have for a value."""
     fields: dict[str, Any] = {}
     if named:
         fields["system"] = value.system
@@ -233,6 +235,7 @@ def _build_table(header: Sequence[str], body: Sequence[_Row], places: int) -> Ta
 
 
 def _print_table(header: Sequence[str], body: Sequence[_Row], places: int, *, rows: str, interval: str) -> None:
+    """Print a table in the terminal, with arrows after names of measures, and lines below that explain its cells."""
     words = len(body[0][0])
     if rows == "measures":
         body = [([*names[:-1], _add_arrow(names[-1])], values) for names, values in body]
@@ -253,6 +256,7 @@ def _print_table(header: Sequence[str], body: Sequence[_Row], places: int, *, ro
 
 
 def _write_cell(value: Value, places: int) -> str:
+    """Write a value, its number of queries and its ends: `0.5000 (12) [0.4000, 0.6000]`. If an end is missing: `no interval`."""
     text, *ends = _write_value(value, places)
     if value.queries is not None:
         text += f" ({value.queries:,})"
@@ -321,6 +325,7 @@ def _choose_bar(value: float, top: float) -> str:
 
 
 def _add_arrow(name: str) -> str:
+    """Add ↑ or ↓ to a measure of goodgain or of the funnel, for the better direction. Classic measures stay as they are."""
     from goodgain.analysis.comparing.use_of_documents import FUNNEL  # slow to import
 
     bare = name.split("@")[0].split("(")[0]

@@ -144,6 +144,7 @@ def _describe_labels(labels: pl.DataFrame) -> str:
 
 
 def _warn_without_good_label(labels: pl.DataFrame) -> None:
+    """Give a notice if no label reaches 2, the default of rel for measures of iterations."""
     largest: Any = labels.get_column("relevance").max()
     if largest >= 2:
         return
@@ -153,6 +154,10 @@ def _warn_without_good_label(labels: pl.DataFrame) -> None:
 
 
 def _describe_run(run: Run) -> str:
+    """Count queries, iterations, results and repeats. A row with doc_id `-` is an iteration without results, not a result.
+
+    A repeat is any further occurrence of a document in the same query, in whatever iteration.
+    """
     queries = run.rows.get_column("query_id").n_unique()
     iterations = run.rows.select("query_id", "iteration").unique().height
 

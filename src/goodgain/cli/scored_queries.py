@@ -34,6 +34,7 @@ def print_scored_queries(scores: Mapping[str, Scores]) -> None:
 
 
 def _describe_queries(scores: Scores) -> str:
+    """Return how many queries of a system were scored, absent from its run, and without judgments."""
     signature = scores.signature
     absent, idle = scores.queries.only_judged, scores.queries.never_searched
 
@@ -80,6 +81,7 @@ def _list_numbers(systems: Iterable[str], numbers: Iterable[int]) -> str:
 
 
 def _list_runs_that_lack(scores: Scores) -> Iterable[str]:
+    """Yield the runs of a system that lack more queries than all its runs together lack."""
     for number, run in enumerate(scores.replicates, 1):
         absent = run.queries.only_judged
         if len(absent) > len(scores.queries.only_judged):
@@ -133,6 +135,7 @@ def _join_signatures(signatures: Mapping[str, Mapping[str, Any]]) -> dict[str, A
 
 
 def _describe_mapped_ids(scores: Scores) -> str:
+    """Return the end of a sentence, with the numbers of chunk ids that became documents; empty without --documents."""
     if not scores.ids_mapped:
         return ""
     of_run, of_qrels = scores.ids_mapped

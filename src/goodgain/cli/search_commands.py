@@ -145,6 +145,10 @@ _SINGULAR = {"searches": "search", "results": "result", "tokens": "token", "seco
 
 
 def _print_curve(frame: pl.DataFrame, options: shared.Options) -> None:
+    """Print a table of means by iteration or spend, and in a terminal small curves.
+
+    By iteration, the table also has the rows searching@i and coverage@i, which hold for all measures.
+    """
     values = [Value(None, _name_point(row), row["system"], row["mean"]) for row in frame.rows(named=True)]
     if "iteration" in frame.columns:
         one_measure = frame.filter(measure=frame.item(0, "measure"))  # these columns are equal for all measures

@@ -170,6 +170,8 @@ def parse_with(read: Callable[[Any], Any], remedy: str) -> Callable[..., Any]:
 
 
 def parse_numbers(example: str, number: type[float] = float) -> Callable[..., Any]:
+    """Return a click callback that reads numbers with commas between; an absent option stays None."""
+
     def read(text: str | None) -> list[float] | None:
         if text is None:
             return None
@@ -179,6 +181,7 @@ def parse_numbers(example: str, number: type[float] = float) -> Callable[..., An
 
 
 def _read_columns(text: str | None) -> dict[str, str]:
+    """Return {name: column} of NAME=COLUMN,NAME=COLUMN, {} if absent. Raise ValueError if a name or column is empty."""
     columns = {}
     for pair in text.split(",") if text else ():
         name, _, column = pair.partition("=")
@@ -189,6 +192,7 @@ def _read_columns(text: str | None) -> dict[str, str]:
 
 
 def _check_plot_name(_context: click.Context, _option: click.Parameter, value: Path | None) -> Path | None:
+    """Return the file name, after raising an error if its suffix is not that of a picture."""
     if value is not None:
         from goodgain.analysis.reporting.plots.pictures import check_picture_name  # slow to import
 
