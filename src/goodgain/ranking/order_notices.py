@@ -64,6 +64,7 @@ def warn_of_facts(facts: OrderFacts, *, about: str | None, lacks_order: bool = F
 
 
 def warn_of_ties(results: int, *, lacks_order: bool) -> None:
+    """Give a notice on the results that `count_ties` counted."""
     if results:
         reason = "neither rank nor score" if lacks_order else "ties in rank"
         number = count_of(results, "result has", "results have")

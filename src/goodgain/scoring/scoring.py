@@ -330,6 +330,7 @@ class Scoring:
         self.warn_of_cutoffs(with_iterations, measures)
 
     def warn_of_coverage(self, coverages: Mapping[str, pl.DataFrame]) -> None:
+        """Give a notice on each run whose coverage is low. Without labels there is none."""
         if not self.has_labels:
             return
         opened = self.opened

@@ -200,6 +200,7 @@ def _find_changed(pairs: pl.DataFrame, new_pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _list_changed(changed: pl.DataFrame, preposition: str) -> str:
+    """Write the first changed verdicts, with the new ones `with` or `without` some queries. `changed` is from `_find_changed`."""
     examples = []
     for measure, system, against, verdict, new in changed.head(_EXAMPLES).rows():
         verdict = verdict or "without a verdict"
@@ -390,6 +391,7 @@ def _find_stops(iterations: Mapping[str, Matrix], cutoff: int) -> tuple[NDArray[
 
 
 def _describe_stops(stops: Mapping[str, tuple[int, int]], iterations: Mapping[str, Matrix]) -> str:
+    """Say in how many queries each system stopped. `stops` has two numbers: stopped in every run, and only in some runs."""
     if len(stops) > _EXAMPLES:
         numbers = ", ".join(f"{name} {sum(counts):,}" for name, counts in stops.items())
         return f"some queries of {len(stops)} systems stopped ({numbers})"

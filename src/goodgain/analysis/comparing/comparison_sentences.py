@@ -139,6 +139,7 @@ def _list_ranges(frames: ComparisonFrames, pairs: Sequence[_Detectable], *, most
 
 
 def _describe_goals(goals: Sequence[Mapping[str, Any]]) -> str:
+    """Say how many queries one difference takes, as a range over pairs. `goals` are rows of `Comparison.detectable`."""
     known = [goal["queries"] for goal in goals if goal["queries"] is not None]
     difference = f"a difference of {goals[0]['difference']:.4f}"
     if not known:
@@ -301,6 +302,7 @@ def explain_letters(frames: ComparisonFrames, kind: str) -> str:
 
 
 def _explain_bounds(signature: Mapping[str, Any]) -> list[str]:
+    """Return the meaning of the ranges that `bounds=True` adds; an empty list without bounds."""
     if "bounds" not in signature:
         return []
     return [
