@@ -94,6 +94,13 @@ def test_results_whose_document_is_an_inner_object_have_its_id(key: str, save: S
     assert results.select("doc_id", "snippet", "score").rows() == [("d1", "Text 1", 1.0), ("d2", "Text 2", 0.5)]
 
 
+def test_an_inner_object_names_no_result_that_has_a_url(save: Save) -> None:
+    found = [{**page, "citation": {"id": number}} for number, page in enumerate(_PAGES)]
+    call = {"tool": "search", "args": {"query": "dunes"}, "output": found}
+    results = read_traces(save({"query_id": "q1", "calls": [call]}), format="shape")
+    assert results.select("doc_id", "url").rows() == [(None, page["url"]) for page in _PAGES]
+
+
 def _call(tool: str, args: Json, output: Any) -> Json:
     return {"tool": tool, "input": args, "output": output}
 

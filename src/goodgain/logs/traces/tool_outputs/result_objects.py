@@ -30,8 +30,10 @@ _FIELDS: dict[str, tuple[str, ...]] = {
 #: Keys of inner objects that hold more of the same result.
 _CONTAINERS = (
     *("metadata", "meta", "source", "document", "doc", "node", "payload", "attributes", "kwargs"),
-    *("item", "web", "additional", "chunk", "passage", "citation", "paper", "article"),
+    *("item", "web", "additional"),
 )
+#: Keys of an inner object that is the document, beside a score or a remark. A result with an id or URL of its own has none.
+_WRAPPED = ("chunk", "passage", "citation", "paper", "article")
 #: Values of `type` that name the format of the object, not the type of the document.
 _NOT_DOCUMENT_TYPES = {
     *("document", "text", "search_result", "web_search_result", "url", "web", "result", "url_citation", "constructor"),
@@ -85,6 +87,7 @@ class KeyPlan(NamedTuple):
     #: A field's position, its key, its reader, and whether a text is used unchanged; tried in order until the field is found.
     steps: tuple[tuple[int, str, Callable[[Any, str], Any], bool], ...]
     containers: tuple[str, ...]  # keys that hold more of the result in an inner object
+    wrapped: tuple[str, ...]  # keys that hold the document in an inner object, if nothing outside names it
     others: tuple[tuple[str, str, bool], ...]  # all other keys, with the name of the field and whether it is an id
 
 
@@ -106,13 +109,14 @@ def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
     ]
     steps += [(list(fields).index("url"), key, _READERS["source"], False) for key in find(("source",))]
     containers = find(_CONTAINERS)
+    wrapped = find(_WRAPPED)
     read = {*containers, *(step[1] for step in steps)}
     others = tuple(
         (key, _FIELD_NAMES.get(name, name), name.endswith("_id") or name in _IDS)
         for key in keys
         if key not in read and (name := snake_case(key, separators=_SIGNS)) and name not in _DROPPED
     )
-    return KeyPlan(fields, tuple(steps), containers, others)
+    return KeyPlan(fields, tuple(steps), containers, wrapped, others)
 
 
 def read_objects(items: list[Object], at: str) -> tuple[Result, ...] | None:
@@ -133,7 +137,7 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
     todo = [(item, 1)]
 
     for part, depth in todo:  # breadth first: the loop appends inner objects, which give only what the outer one lacks
-        _, steps, containers, others = make_key_plan(tuple(part))
+        _, steps, containers, wrapped, others = make_key_plan(tuple(part))
         for place, key, read, is_text in steps:
             if values[place] is None and (held := part[key]) is not None and held != "":
                 values[place] = held if is_text and type(held) is str else read(held, at)
@@ -142,6 +146,8 @@ def read_object(item: Object, rank: int, at: str) -> Result | None:
             ids, fields = ids + new_ids, fields + new_fields
         if containers and depth < _MAX_DEPTH:
             todo += [(part[key], depth + 1) for key in containers if isinstance(part[key], dict)]
+        if wrapped and depth == 1 and values[0] is None and values[1] is None:  # no doc_id and no URL
+            todo += [(part[key], depth + 1) for key in wrapped if isinstance(part[key], dict)]
 
     doc_id, url, title, snippet, score, kind = values
     if doc_id is None and url is None:  # nothing else names the document

@@ -166,7 +166,7 @@ def _may_be_result(keys: tuple[str, ...]) -> bool:
         return False
     plan = make_key_plan(keys)
     has_ids = any(is_id for _, _, is_id in plan.others)
-    return bool(plan.steps or plan.containers or has_ids or not _FILE_KEYS.isdisjoint(keys))
+    return bool(plan.steps or plan.containers or plan.wrapped or has_ids or not _FILE_KEYS.isdisjoint(keys))
 
 
 @lru_cache(maxsize=1024)
