@@ -190,7 +190,8 @@ def test_a_long_retry_after_is_waited_for_and_told_once(asked: str, monkeypatch:
 
     with (
         serve(script) as server,
-        pytest.warns(match=r"asks to wait (29[0-9]|30[01]|3,600) seconds before the next try") as told,  # less of a date is left on a busy machine
+        # on a busy machine less time is left until the date
+        pytest.warns(match=r"asks to wait (29[0-9]|30[01]|3,600) seconds before the next try") as told,
     ):
         assert ask(server, 3, tries=2)["grade"].to_list() == [3, 3, 3]
     assert len(told) == 1
