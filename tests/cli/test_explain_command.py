@@ -28,7 +28,7 @@ def test_the_first_screen_of_a_terminal_fits_and_begins_with_the_answer(monkeypa
     out, _ = explain(OLD, NEW, "-m", "CG@3", "--results", RESULTS, "--top", "1", "-o", "table")
     text = " ".join(out.split())
     assert text.startswith(
-        "CG@3: new has a lower mean than old, 4 → 3.25 (-0.75); new is worse in 2 of 4 queries and better in 2."
+        "CG@3: new has a lower mean than old, 4 → 3.2500 (-0.7500); new is worse in 2 of 4 queries and better in 2."
     )
     assert "new repeated its search “Harbour bridge: cost?” and got only results that it had" in text
     assert "dam: CG@3" not in text  # --top 1

@@ -304,7 +304,7 @@ def test_the_runs_of_the_example_are_those_of_its_results() -> None:
 def test_the_first_sentence_names_the_query_the_search_and_the_cause(example: gg.Explanation) -> None:
     first = example.to_text().splitlines()[0]
     assert first.startswith(
-        "CG@3: new has a lower mean than old, 4 → 3.25 (-0.75); new is worse in 2 of 4 queries and better in 2."
+        "CG@3: new has a lower mean than old, 4 → 3.2500 (-0.7500); new is worse in 2 of 4 queries and better in 2."
     )
     assert "bridge lost most (-7)" in first
     assert "At iteration 2 old searched “harbour bridge toll revenue” and found 1 good document" in first
@@ -322,7 +322,7 @@ def test_a_system_that_never_searched_is_said_so_and_so_is_one_that_lacks_the_qu
 
     text = explained.to_text()
     assert f"At iteration 1 base found 1 good document; new {said}." in text
-    assert f"| new {said} where base found them | 1 | 1 | -3 | -1.5 |" in text
+    assert f"| new {said} where base found them | 1 | 1 | -3 | -1.5000 |" in text
     assert "stopped" not in text + str(explained.queries["sentence"].to_list())
     assert f"| 1 | b (3) | {said} |" in explained.to_text(query="r")
 
@@ -331,7 +331,7 @@ def test_a_system_that_never_searched_is_said_so_and_so_is_one_that_lacks_the_qu
     assert of_pairs.causes.get_column("cause").to_list() == [cause] * 2
 
     rates = gg.explain({"q": {"a": 3}, "r": {"b": 3}}, run, other, "RG SRE").to_text()
-    assert f"Main cause: new {said} in 1 query (-1.5 in the mean)." in rates
+    assert f"Main cause: new {said} in 1 query (-1.5000 in the mean)." in rates
     words = "got no results" if cause == "never_searched" else said
     assert f"Main cause: new {words} in 1 query (-0.5 in the mean)." in rates
 

@@ -88,8 +88,12 @@ def format_probability(value: float | None, places: int, *, doubtful: bool) -> s
 
 
 def show(value: float | None, sign: str = "") -> str:
-    """Write a number with at most four decimals, without trailing zeros. With `+` as `sign`, positive numbers have a sign."""
+    """Write a whole number without decimals, any other with four, as tables do. With `+` as `sign`, positive numbers have a sign.
+
+    >>> show(4.0), show(0.195, "+"), show(-0.00001)
+    ('4', '+0.1950', '0')
+    """
     if value is None:
         return ABSENT
-    text = f"{value:{sign}.4f}".rstrip("0").rstrip(".")
+    text = f"{value:{sign}.4f}".removesuffix(".0000")
     return "0" if text in ("-0", "+0") else text

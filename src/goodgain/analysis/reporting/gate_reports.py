@@ -12,7 +12,7 @@ import polars as pl
 from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.lost_queries import describe_lost
 from goodgain.analysis.comparing.pairs_table import NO_RESULTS
-from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_signed
+from goodgain.analysis.comparing.rendering import count_queries, format_interval, format_signed, show
 from goodgain.analysis.comparing.requirements import Outcome, check_requirements
 from goodgain.analysis.explaining.causes import divide_measure
 from goodgain.analysis.explaining.explanation import Explanation
@@ -275,4 +275,4 @@ def _list_changes(
     by_size = sort_ids(rows).sort(-pl.col("difference").abs(), maintain_order=True)
     most = by_size.head(_QUERIES.most)
     for query_id, new, base, difference, _ in most.iter_rows():
-        yield query_id, f"{base:.4g}", f"{new:.4g}", f"{difference:+.4g}", sentences.get(query_id) or ""
+        yield query_id, show(base), show(new), show(difference, "+"), sentences.get(query_id) or ""
