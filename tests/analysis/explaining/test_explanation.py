@@ -333,7 +333,7 @@ def test_a_system_that_never_searched_is_said_so_and_so_is_one_that_lacks_the_qu
     rates = gg.explain({"q": {"a": 3}, "r": {"b": 3}}, run, other, "RG SRE").to_text()
     assert f"Main cause: new {said} in 1 query (-1.5000 in the mean)." in rates
     words = "got no results" if cause == "never_searched" else said
-    assert f"Main cause: new {words} in 1 query (-0.5 in the mean)." in rates
+    assert f"Main cause: new {words} in 1 query (-0.5000 in the mean)." in rates
 
 
 def test_search_strings_are_equal_without_case_blanks_and_punctuation_only() -> None:
