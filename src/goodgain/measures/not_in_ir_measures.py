@@ -203,7 +203,7 @@ RBPResidual = _declare(
     "and all below the end of the ranking were relevant",
     _compute_rbp_residual,
     better="down",
-    example=("RBPResidual", 0.43008),
+    example=("RBPResidual(p=0.5)", 0.09375),
     source="Moffat and Zobel, TOIS 27(1), 2008; trec_eval 10, rbp_resid",
     own={"p": ParamInfo(dtype=(int, float), default=0.8, desc="persistence")},
     remark="if all n retrieved documents are judged it is p^n, and 0 in trec_eval; p is 0.8 by default as for RBP, and 0.9 "
