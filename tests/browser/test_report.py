@@ -380,3 +380,30 @@ def test_without_javascript_the_sentences_and_tables_are_there(browser: object, 
     assert page.locator("#tables table").first.is_visible()
     assert "needs JavaScript" in page.locator("noscript").inner_text()
     context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("colours", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("systems", [1, 2, 20])
+@pytest.mark.parametrize("has_labels", [True, False], ids=["labels", "no labels"])
+def test_no_page_has_a_label_without_a_value_or_a_name_that_is_cut(
+    open_file: Open, has_labels: bool, systems: int, width: int, colours: str, tmp_path: Path
+) -> None:
+    run = gg.read_run(AGENTS / "late.run").rows
+    runs = {"quick": AGENTS / "quick.run", "late": AGENTS / "late.run"}
+    for number in range(systems - len(runs)):
+        runs[f"agent-{number}"] = run.filter(pl.int_range(pl.len()) % 20 != number)  # type: ignore[assignment]  # a frame
+    chosen = dict([*runs.items()][:systems])
+    qrels = AGENTS / "qrels.txt" if has_labels else gg.NO_LABELS
+    measures = "nCG@6 SRR@6 NumResults" if has_labels else "NumUnique SRR@6"
+    opened = open_file(gg.report(qrels, chosen, tmp_path / "r.html", measures, details=3))
+    opened.show_as(colours=colours, width=width)
+    assert not opened.is_too_wide()
+    assert not opened.find_violations()
+
+    empty = "td => td.dataset.label && !td.textContent && td.checkVisibility()"
+    assert width == 1280 or not opened.page.evaluate(f"[...document.querySelectorAll('td')].filter({empty}).length")
+    for section in opened.page.locator("section[id]:not([hidden])").all():
+        assert len(section.inner_text().split()) > 8
+    check_quiet(opened)

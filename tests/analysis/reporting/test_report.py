@@ -679,4 +679,8 @@ def test_the_command_of_files_on_disk_has_the_options_of_the_experiment(
 
 def test_a_report_of_data_in_memory_says_so(tmp_path: Path) -> None:
     in_memory = gg.report({"q": {"a": 3}}, {"x": {"q": {"a": 1.0}}}, tmp_path / "b.html", "CG")
-    assert "Made in Python from data in memory." in in_memory.read_text()
+    page = in_memory.read_text()
+    assert "<p>Made in Python from data in memory.</p>" in page
+    assert "makes the report again" not in page
+    from_files = gg.report(AGENTS / "qrels.txt", {"late": RUNS["late"]}, tmp_path / "c.html", "CG").read_text()
+    assert "<p>This command makes the report again:</p>" in from_files
