@@ -230,7 +230,7 @@ def _open_table(
         frame = pl.DataFrame(schema=types)
     else:
         if content is None or separator_by_name(path) is not None:  # JSON has no row of names
-            _check_first_row(names, readable, matched, str(path), is_text=content is not None)
+            _refuse_numbers_as_names(names, readable, matched, str(path), is_text=content is not None)
         _require_columns(names, readable, matched, str(path))
 
     if inner_paths and "relevance" in frame.columns and isinstance(rows, TextLines):
@@ -295,7 +295,7 @@ def open_frame(source: object, table: Table, *, columns: Columns | None = None) 
 
     names = frame.collect_schema().names()
     matched = find_columns(names, table, columns, label=label)
-    _check_first_row(names, table, matched, label)
+    _refuse_numbers_as_names(names, table, matched, label)
     _require_columns(names, table, matched, label)
     selected = frame.select(nw.col(name).alias(our_name) for name, our_name in matched.names.items())
     if isinstance(selected, nw.DataFrame):
@@ -313,7 +313,7 @@ def _refuse_kind(source: object, table: Table) -> InputError:
     return InputError(f"{type(source).__name__} is not qrels: give {remedy}")
 
 
-def _check_first_row(
+def _refuse_numbers_as_names(
     names: Iterable[Any], table: Table, matched: FoundColumns, label: str, *, is_text: bool = False
 ) -> None:
     """Raise `InputError` if a column that matters has a number as its name, and no column is known by its own name."""

@@ -19,8 +19,14 @@ from goodgain.logs.dedup.rows_and_trusted_ids import ITEM_IDS, MIN_SNIPPET, Poli
 #: Equal snippets of this many characters identify a document without any other field.
 _LONG_SNIPPET = 200
 
-#: The ruling on pairs: which are the same, which are different, and the confidence in the former.
-_Ruling = tuple[Mask, Mask, npt.NDArray[np.float64] | float]
+
+class _Ruling(NamedTuple):
+    """What a rule decides on pairs: which it joins, which it separates, and its confidence in the joined ones."""
+
+    joined: Mask
+    separated: Mask
+    confidence: npt.NDArray[np.float64] | float
+
 
 #: The maximum confidence of agreeing fields: lower than that of an equal doc_id (1.5) or URL (2).
 _MAX_CONFIDENCE = 1.4
@@ -35,12 +41,12 @@ class Rule(NamedTuple):
 
 def _decide_by_trusted_id(pairs: Evidence) -> _Ruling:
     if not pairs.records.trusted:
-        return pairs.no_pairs(), pairs.no_pairs(), 4.0
-    return *pairs.compare("doc_id"), 4.0
+        return _Ruling(pairs.no_pairs(), pairs.no_pairs(), 4.0)
+    return _Ruling(*pairs.compare("doc_id"), 4.0)
 
 
 def _decide_by_type(pairs: Evidence) -> _Ruling:
-    return pairs.no_pairs(), np.full(len(pairs), not pairs.compatible), 0.0
+    return _Ruling(pairs.no_pairs(), np.full(len(pairs), not pairs.compatible), 0.0)
 
 
 def _decide_by_mismatch(pairs: Evidence) -> _Ruling:
@@ -48,7 +54,7 @@ def _decide_by_mismatch(pairs: Evidence) -> _Ruling:
     kind = pairs.kind
     names = {*kind.item_ids, *kind.reject, *kind.required, *kind.weights, "title", "snippet"}
     other_address = pairs.compare("item")[1] & _is_named_by_url(pairs)
-    return pairs.no_pairs(), other_address | pairs.differ_in_any(names), 0.0
+    return _Ruling(pairs.no_pairs(), other_address | pairs.differ_in_any(names), 0.0)
 
 
 def _decide_by_item_id(pairs: Evidence) -> _Ruling:
@@ -59,39 +65,39 @@ def _decide_by_item_id(pairs: Evidence) -> _Ruling:
         is_same = is_same | agree
         if name not in pairs.kind.lenient_ids:
             is_different = is_different | differ
-    return is_same & ~is_different, is_different, 3.0
+    return _Ruling(is_same & ~is_different, is_different, 3.0)
 
 
 def _decide_by_rejected_field(pairs: Evidence) -> _Ruling:
-    return pairs.no_pairs(), pairs.differ_in_any(pairs.kind.reject), 0.0
+    return _Ruling(pairs.no_pairs(), pairs.differ_in_any(pairs.kind.reject), 0.0)
 
 
 def _decide_by_url(pairs: Evidence) -> _Ruling:
     """Join pairs with one address, and separate those with another page or another choice of content on one page.
 
-    Only URLs that name an item count. With the policy `id`, no pair is separated; with `content`, pages with equal title and
-    snippet are not.
+    An address counts only if it names an item; another choice always separates. With the policy `id`, no pair is separated; with
+    `content`, pages with equal title and snippet are not.
     """
     is_named = _is_named_by_url(pairs)
     is_same = pairs.compare("url")[0] & is_named
     if pairs.records.policy == "id":
-        return is_same, pairs.no_pairs(), 2.0
+        return _Ruling(is_same, pairs.no_pairs(), 2.0)
     other_page = pairs.compare("page")[1] & is_named
     if pairs.records.policy == "content" and other_page.any():
         doubtful = pairs.select(other_page)
         is_copy = doubtful.compare("title")[0] & doubtful.compare("snippet")[0]
         other_page[other_page] = ~is_copy
-    return is_same, other_page | pairs.compare("choice")[1], 2.0
+    return _Ruling(is_same, other_page | pairs.compare("choice")[1], 2.0)
 
 
 def _decide_by_edition(pairs: Evidence) -> _Ruling:
     """Of pairs with two language or version folders of one page, join those with equal titles, and separate all others."""
     same_page, other_edition = pairs.compare("edition")
     if not other_edition.any():
-        return other_edition, other_edition, 0.0
+        return _Ruling(other_edition, other_edition, 0.0)
     is_named = _is_named_by_url(pairs)
     same_title = pairs.compare("title")[0]
-    return same_page & is_named & same_title, other_edition & is_named & ~same_title, 1.5
+    return _Ruling(same_page & is_named & same_title, other_edition & is_named & ~same_title, 1.5)
 
 
 def _is_named_by_url(pairs: Evidence) -> Mask:
@@ -118,7 +124,7 @@ def _decide_by_doc_id(pairs: Evidence) -> _Ruling:
         masks = [mask for name in content for mask in doubtful.compare_values(name)]
         has_content: Mask = np.any(masks, axis=0)
         is_same[is_same] = confirmed | ~has_content
-    return is_same, pairs.no_pairs(), 1.5
+    return _Ruling(is_same, pairs.no_pairs(), 1.5)
 
 
 def _decide_by_weights(pairs: Evidence) -> _Ruling:
@@ -149,7 +155,7 @@ def _decide_by_weights(pairs: Evidence) -> _Ruling:
     is_same = total >= 100
     for name in pairs.kind.required:
         is_same = is_same & pairs.compare(name)[0]
-    return is_same, pairs.no_pairs(), np.minimum(total / 100, _MAX_CONFIDENCE)
+    return _Ruling(is_same, pairs.no_pairs(), np.minimum(total / 100, _MAX_CONFIDENCE))
 
 
 _ALL_BUT_ID: tuple[Policy, ...] = ("standard", "strict", "content")
@@ -193,11 +199,11 @@ def verify(records: Records, pairs: pl.DataFrame) -> pl.DataFrame:
                 if records.policy not in rule.policies or not len(places):
                     continue
 
-                joins, separates, sureness = rule.decide(evidence)
-                decided = joins | separates
+                joined, separated, sureness = rule.decide(evidence)
+                decided = joined | separated
                 rule_of[places[decided]] = number
-                is_same[places[joins]] = True
-                confidence[places[joins]] = sureness if isinstance(sureness, float) else sureness[joins]
+                is_same[places[joined]] = True
+                confidence[places[joined]] = sureness if isinstance(sureness, float) else sureness[joined]
                 places, evidence = places[~decided], evidence.select(~decided)
     return pairs.with_columns(rule=rule_of, same=is_same, confidence=confidence)
 
