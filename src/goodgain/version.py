@@ -1,6 +1,6 @@
 """Defines the version of goodgain, and prints the versions of the packages that goodgain uses."""
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 
 def show_versions() -> None:

@@ -29,6 +29,9 @@ def read_table(
 ) -> ReadTable:
     """Read a table from a file, which may be compressed (.gz, .zst).
 
+    CSV and TSV are known by the name of the file, JSON (lines or an array) by the name or by its beginning. Other files are Parquet
+    or Arrow: their columns keep their types, and `required`, `errors` and `paths` have no effect.
+
     Args:
         types: the columns to read, each with its Polars type.
         find: called with the column names of the file, or with the names in one object of JSON Lines; returns a dict from these
@@ -46,7 +49,7 @@ def read_table(
         return pick_columns(cells, types, find, errors=errors)
 
     kind = container(path)
-    if kind in ("jsonl", "text"):
+    if kind in ("jsonl", "text"):  # .json is "text" too
         content = content or read_lines(path)
         if kind == "text" and not begins_json(content):
             endings = ".tsv, .csv, .jsonl, .json, .parquet or .arrow"

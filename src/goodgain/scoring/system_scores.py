@@ -63,7 +63,7 @@ def add_intervals(
 
 
 def sign_queries_of_means(scores: Scores, measures: Sequence[ir_measures.Measure], judgments: Judgments) -> Scores:
-    """Count only the queries of the means in the signature of scores that leave out the queries that the run lacks."""
+    """Return scores with `missing="absent"`, whose signature counts only the queries that the run has. Values stay."""
     absent = scores.queries.only_judged
     counts: dict[str, Any] = {"queries": scores.queries.judged - len(absent)}
     if "without_good" in scores.signature:

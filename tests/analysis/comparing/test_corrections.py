@@ -210,3 +210,13 @@ def test_equal_systems_are_decided_in_at_most_alpha_of_samples(options: dict[str
         }
         decided += compare_values(worlds, resamples=999, alpha=0.1, **options).pairs["significant"].any()
     assert decided / samples <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / samples)
+
+
+@pytest.mark.parametrize("options", [{}, {"correct_over": "measures"}, {"correction": "tukey"}], ids=str)
+def test_a_comparison_that_tested_nothing_names_no_correction(options: dict[str, str]) -> None:
+    """No system has searched the only query that is compared, so `SRR` has no value."""
+    run = pl.DataFrame({"query_id": ["q", "q"], "iteration": [1, 2], "doc_id": ["a", "b"]})
+    qrels = {"q": {"a": 2}, "p": {"a": 2}}
+    compared = quietly(qrels, {"x": run, "y": run}, "SRR", only=["p"], **options)
+    assert compared.pairs["p_randomisation"].is_null().all()
+    assert "uncorrected" in str(compared) and "over 0 tests" not in str(compared)

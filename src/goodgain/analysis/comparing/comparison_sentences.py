@@ -196,9 +196,11 @@ def _describe_goal(goal: Mapping[str, Any], difference: str) -> str:
 
 
 def describe_correction(frames: ComparisonFrames) -> str:
-    """Say over which tests the verdicts were corrected: `uncorrected over measures`."""
+    """Say by which method and over which tests the verdicts were corrected, or `uncorrected` if nothing was tested."""
     tested = frames.pairs.drop_nulls("p_randomisation").group_by("measure").len()
-    pairs: int = tested.get_column("len").max() or 0  # type: ignore[assignment]  # a count
+    if tested.is_empty():
+        return "uncorrected"
+    pairs: int = tested.get_column("len").max()  # type: ignore[assignment]  # a count
     has_measures = tested.height > 1
 
     if frames.question.correct_over == "measures":

@@ -62,7 +62,7 @@ USED_NAMES = frozenset[str]().union(*map(_list_names, TYPES.values())) - {"title
 
 #: The columns of content: title, snippet and fields, without ids and URLs.
 CONTENT_COLUMNS = ("title", "snippet", "parent", *sorted(USED_NAMES - {*ITEM_IDS, "parent_url"}), "rest")
-_ALL_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
+_IDENTIFYING_COLUMNS = ("type", "doc_id", "item", *ITEM_IDS, *CONTENT_COLUMNS)
 
 _NAMED_ALWAYS = pl.col("type").is_in(document_types.NAMED_BY_URL)
 _NAMED_BEYOND_START = pl.col("type").is_in(document_types.NAMED_BEYOND_START)
@@ -104,7 +104,7 @@ class Records:
         return self._codes[names]
 
 
-def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size: int = 16) -> pl.Series:
+def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _IDENTIFYING_COLUMNS, size: int = 16) -> pl.Series:
     """Return one hash per row of `frame`, made from the columns `names`. Hashes are the same on every machine."""
     # Leave out nulls with their names: a column that only other rows have must not change the hash of a row.
     columns = [name for name in names if name in frame.columns]
@@ -118,7 +118,7 @@ def hash_columns(frame: pl.DataFrame, names: Iterable[str] = _ALL_COLUMNS, size:
 
 def order_records(frame: pl.DataFrame) -> pl.Series:
     """Return a sort key for each record: the hash of its content and URL. The doc_id breaks ties."""
-    without_doc_id = [name for name in _ALL_COLUMNS if name != "doc_id"]
+    without_doc_id = [name for name in _IDENTIFYING_COLUMNS if name != "doc_id"]
     return hash_columns(frame, ["url", *without_doc_id]) + hash_columns(frame)
 
 

@@ -47,7 +47,10 @@ def assemble_stream(text: str) -> Assembled | None:
 
 
 def assemble_events(events: list[Event]) -> Assembled | None:
-    """Assemble the response from the events of a stream; None if the vendor is unknown or the events nest too deep."""
+    """Return the response in the events of a stream, and whether the stream is complete.
+
+    Return None if the vendor is unknown, or the events are damaged or nest too deep.
+    """
     try:
         orjson.dumps(events)
     except TypeError:  # nested over 254 deep, and the functions below are recursive
