@@ -188,7 +188,7 @@ def test_the_citation_file_is_valid_and_says_what_the_package_says() -> None:
     bibtex = {"title": cited["title"], "version": cited["version"], "year": str(cited["date-released"].year)}
     for key, value in bibtex.items():
         assert re.search(rf"{key} += \{{{re.escape(value)}\}}", page), key
-    assert len(cited["references"]) == 5
+    assert len(cited["references"]) == 6
 
     for reference in cited["references"]:
         assert reference["title"] in page
