@@ -15,7 +15,7 @@ NUMBERS = random.Random(3)
 QRELS = {f"q{k}": {f"d{d}": NUMBERS.choice([0, 1, 2, 3]) for d in range(8)} for k in range(30)}
 RUN = {f"q{k}": {f"d{d}": NUMBERS.random() for d in NUMBERS.sample(range(8), 4)} for k in range(30)}
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*no iterations in this run:goodgain.GoodgainNotice")
+pytestmark = pytest.mark.filterwarnings("ignore:.*no iterations in (this run|these runs):goodgain.GoodgainNotice")
 
 
 def draw_interval(values: np.ndarray, level: float) -> list[float]:

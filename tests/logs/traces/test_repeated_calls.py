@@ -64,3 +64,13 @@ def test_an_id_with_other_arguments_is_another_call(save: Callable[..., Path]) -
     parts += [{"type": "step-start"}, {"type": "tool-invocation", "toolInvocation": second}]
     message = {"content": "", "parts": parts, "toolInvocations": [_INVOCATION, second]}
     assert _read(save, message) == [*_ONE_SEARCH, (2, 1, 1), (2, 1, 2)]
+
+
+def test_an_id_in_two_steps_is_two_calls_though_the_arguments_are_equal(save: Callable[..., Path]) -> None:
+    invocations = [_INVOCATION, {**_INVOCATION, "step": 1}]
+    two_searches = [*_ONE_SEARCH, (2, 1, 1), (2, 1, 2)]
+    assert _read(save, {"content": "", "toolInvocations": invocations}) == two_searches
+
+    parts = [{"type": "step-start"}, *_PARTS["version 5"]] * 2
+    assert _read(save, {"parts": parts}) == two_searches
+    assert _read(save, {"parts": parts, "content": "", "toolInvocations": invocations}) == two_searches

@@ -101,13 +101,18 @@ def _read_call(part: dict[str, Any], at: str) -> ToolCall:
     return read_call(part, at, "toolName", "toolCallId", "input" if "input" in part else "args")
 
 
+#: The list of a message that holds a call (`parts`, `toolInvocations`, `content`), and the call's step in this list.
+_Place = tuple[str, Any]
+
+
 class _Messages(Conversation):
     def __init__(self, source: Source, record: Any = None) -> None:
         super().__init__(source, record)
         self._is_list_of_steps = _are_steps(record)
         # In the assistant's message that is being read:
         self._calls_made = 0
-        self._calls_by_id: dict[str, list[ToolCall]] = {}
+        self._calls_by_id: dict[str, list[tuple[ToolCall, _Place]]] = {}
+        self._place: _Place = ("", None)  # of the call that is being read
         self._cited: list[Any] = []  # the pages that it cites
 
     def _end(self, at: str) -> None:
@@ -139,9 +144,9 @@ class _Messages(Conversation):
             self._begin_step()
 
         # The calls are in parts, in `toolInvocations` or in the content. A message may repeat calls: see `_add_call`.
-        self._read_parts(walk_objects(parts, f"{at}/parts"))
+        self._read_parts(walk_objects(parts, f"{at}/parts"), "parts")
         self._read_invocations(message, at)
-        self._read_parts(walk_parts(content, f"{at}/content"))
+        self._read_parts(walk_parts(content, f"{at}/content"), "content")
 
         if role == "assistant":
             answer = content
@@ -166,6 +171,7 @@ class _Messages(Conversation):
         invocations = walk_objects(message.get("toolInvocations"), f"{at}/toolInvocations")
         step = None
         for index, (invocation, call_at) in enumerate(invocations):
+            self._place = ("toolInvocations", invocation.get("step"))
             if self._find_earlier(_read_call(invocation, call_at)) is None:
                 if index > 0 and invocation.get("step") != step:
                     self.step()
@@ -178,26 +184,30 @@ class _Messages(Conversation):
         self.spend(step.get("usage"))
         self._begin_step()
         if isinstance(step.get("content"), list):
-            self._read_parts(walk_objects(step["content"], f"{at}/content"))
+            self._read_parts(walk_objects(step["content"], f"{at}/content"), "content")
             self.say(step["content"], is_call=_is_call)
         else:
             for key, kind in (("toolCalls", "tool-call"), ("toolResults", "tool-result")):
                 parts = walk_objects(step.get(key), f"{at}/{key}")
-                self._read_parts(({**part, "type": kind}, part_at) for part, part_at in parts)
+                self._read_parts((({**part, "type": kind}, part_at) for part, part_at in parts), key)
             self._cited += [cited for cited, _ in walk_objects(step.get("sources"), f"{at}/sources")]
             if not step.get("toolCalls"):
                 self.say(step.get("text") or [])
 
         self._add_citations(at)
 
-    def _read_parts(self, parts: Iterable[Placed]) -> None:
-        """Read calls, results and begins of steps, and note cited pages for `_add_citations`. Parts of UI messages hold both call
-        and output; parts of model messages hold one of them.
+    def _read_parts(self, parts: Iterable[Placed], name: str) -> None:
+        """Read calls, results and begins of steps from the list `name` of a message, and note cited pages for `_add_citations`.
+
+        Parts of UI messages hold both call and output; parts of model messages hold one of them.
         """
+        steps = 0
         for part, at in parts:
+            self._place = (name, steps)
             kind = as_word(part.get("type"))
             if kind == "step-start":
                 self.step()
+                steps += 1
             elif kind == "tool-call":
                 self._add_call(part, at)
             elif kind in ("tool-result", "tool-error"):
@@ -230,15 +240,19 @@ class _Messages(Conversation):
             call.is_search = self.source.is_search(call.tool)
         self._calls_made += 1
         if call.call_id is not None:
-            self._calls_by_id.setdefault(call.call_id, []).append(call)
+            self._calls_by_id.setdefault(call.call_id, []).append((call, self._place))
         return self.call(call)
 
     def _find_earlier(self, call: ToolCall) -> ToolCall | None:
         """Return the call of the message that `call` repeats: the id and the tool are equal, and the arguments unless it is open.
 
-        Some models number the calls of each step, so an id with other arguments is another call.
+        Some models number the calls of each step. So an id with other arguments is another call, and so is an id in another
+        step of the same list: only another list of the message repeats the calls of all steps.
         """
-        for earlier in self._calls_by_id.get(call.call_id or "", ()):
+        list_of_call, step_of_call = self._place
+        for earlier, (list_of_earlier, step_of_earlier) in self._calls_by_id.get(call.call_id or "", ()):
+            if list_of_earlier == list_of_call and step_of_earlier != step_of_call:
+                continue
             has_same_arguments = earlier.arguments == call.arguments or not earlier.answered
             if earlier.tool == call.tool and has_same_arguments:
                 return earlier
