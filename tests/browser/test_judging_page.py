@@ -397,7 +397,8 @@ def test_only_a_given_grade_looks_chosen(open_file: Open, sheet: Path, colours: 
     page.mouse.move(x, y)
     page.mouse.click(x, y)
     assert progress(page).startswith("Document 2 of 7")
-    # the mouse rests over the same grade of the next document
+    # The mouse rests over the same grade of the next document. Chromium looks what is under it when a frame is drawn.
+    page.screenshot()
     page.wait_for_function(f"document.querySelector('{under_mouse}').matches(':hover')")
     plain = read_style(page, other)
     assert read_style(page, under_mouse) == plain

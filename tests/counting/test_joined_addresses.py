@@ -95,6 +95,7 @@ def test_a_page_keeps_the_id_of_both_sides_or_of_the_runs_and_rows_that_meet_kee
     assert scores.ids_mapped == (1, 1), "ids of documents= are counted before URLs are joined"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [0, 2**30])
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 def test_rows_of_files_are_read_again_or_kept_with_one_result(

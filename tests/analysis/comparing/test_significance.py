@@ -164,6 +164,7 @@ def test_what_rounding_leaves_of_a_zero_is_no_difference() -> None:
     assert subtract_without_residue(a, b)[0, 3] < 0
 
 
+@pytest.mark.slow
 def test_true_differences_of_34_systems_are_decided() -> None:
     qrels = {f"q{query}": {f"d{rank}": 1 for rank in range(34)} for query in range(20)}
     systems = {f"system{k}": {query: {f"d{rank}": 1.0 for rank in range(k + 1)} for query in qrels} for k in range(34)}

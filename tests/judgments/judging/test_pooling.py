@@ -243,6 +243,7 @@ def test_a_larger_sample_begins_with_the_queries_of_the_smaller_one() -> None:
     assert rest.filter(query_id=orders[1][0])["doc_id"].to_list() == ["a2", "b0", "b1", "b2"]
 
 
+@pytest.mark.slow
 def test_each_query_is_drawn_equally_often() -> None:
     runs = {"a": {f"q{q}": {"d": 1.0} for q in range(6)}}
     drawn = [documents_to_judge.pool(runs, sample_queries=2, seed=seed)["query_id"].to_list() for seed in range(300)]
