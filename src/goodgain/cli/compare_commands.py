@@ -13,7 +13,7 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.comparing.comparison_forms import FORMS as COMPARISON_FORMS
 from goodgain.analysis.comparing.comparison_forms import render_briefly, render_on_terminal, stack_groups
 from goodgain.analysis.comparing.comparison_question import add_fixed_iterations
-from goodgain.analysis.comparing.comparison_sentences import list_unknown
+from goodgain.analysis.comparing.comparison_sentences import describe_many_measures, describe_power, list_unknown
 from goodgain.analysis.comparing.comparison_tables import Layout
 from goodgain.analysis.comparing.required_lines import Requirement, find_baseline, parse_requirement
 from goodgain.analysis.comparing.requirements import Outcome
@@ -280,8 +280,20 @@ def _print_comparison(comparison: Comparison, output: shared.Output, layout: Lay
         print_drawn(console, [*drawn])
     elif output.form in COMPARISON_FORMS:
         write_output(comparison.to_text(output.form, **layout._asdict()), output)
+        if output.form == "csv":  # the other forms have the remarks
+            _say_remarks(comparison)
     else:
         print_frame(stack_groups(comparison), output)
+        _say_remarks(comparison)
+
+
+def _say_remarks(comparison: Comparison) -> None:
+    """Print the remarks that a reader of bare rows needs: on many measures and, with `--detect`, on what it asked."""
+    for sentence in describe_many_measures(comparison):
+        shared.say(sentence)
+    if comparison.question.detect is not None:
+        for sentence in describe_power(comparison):
+            shared.say(sentence)
 
 
 def _write_comment(

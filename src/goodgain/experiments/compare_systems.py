@@ -85,7 +85,7 @@ def _compare(
     query_ids = opened.qrels.query_ids
     other_names = {name: find_name(run) for name, run in opened.runs.items()}
     incomplete = find_incomplete(question.outcome_rows, opened.names, other_names, query_ids, question.incomplete)
-    notices = [*notices_on_labels, *describe_incomplete(incomplete, question.incomplete)]
+    notices = [*notices_on_labels, *describe_incomplete(incomplete, question.incomplete, question.asked)]
 
     scored = {}
     for name, run in opened.runs.items():

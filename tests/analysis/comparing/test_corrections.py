@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -19,7 +20,9 @@ from goodgain.statistics.joint_tests import (
 from goodgain.statistics.randomisation_test import run_randomisation_test
 from tests.analysis.comparing.test_comparison import quietly
 from tests.analysis.comparing.test_intervals_of_pairs import draw_worlds
+from tests.support.command import run_command
 from tests.support.counts import how_many
+from tests.support.tables import ROOT
 
 
 def compare_values(worlds: dict[str, np.ndarray], *, groups: int = 1, **options: object) -> gg.Comparison:
@@ -210,6 +213,20 @@ def test_equal_systems_are_decided_in_at_most_alpha_of_samples(options: dict[str
         }
         decided += compare_values(worlds, resamples=999, alpha=0.1, **options).pairs["significant"].any()
     assert decided / samples <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / samples)
+
+
+@pytest.mark.parametrize("form", ["table", "table --full", "csv", "markdown"])
+def test_the_command_prints_the_chance_and_what_detect_asks_in_every_form(form: str) -> None:
+    folder = ROOT / "qrels_examples/two_agents"
+    runs = [folder / "quick.run", folder / "late.run"]
+    measures = ["-m", "nCG@6 nDCGG@6 SRR@6 nDCG@10", "--detect", ".05"]
+    printed = run_command("compare", folder / "qrels.txt", *runs, *measures, "-o", *form.split())
+    sentences = " ".join(f"{printed.stdout} {printed.stderr}".split())
+    assert printed.returncode == 0
+    assert re.search(
+        r"not corrected over the 4 measures( asked for)?: two equal systems differ .* with a chance of \d+ %", sentences
+    )
+    assert re.search(r"a difference of [.\d]+ or more in nCG@6.*the 0.0500 of late against quick", sentences)
 
 
 @pytest.mark.parametrize("options", [{}, {"correct_over": "measures"}, {"correction": "tukey"}], ids=str)

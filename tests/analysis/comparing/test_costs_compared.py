@@ -67,6 +67,24 @@ def test_queries_that_broke_off_never_searched_or_lack_costs_are_left_out_of_the
     assert sum(note.startswith("Tokens leaves out") for note in found.notes) >= 1
 
 
+@pytest.mark.parametrize(
+    ("measures", "incomplete", "said"),
+    [
+        ("Tokens", "keep", "(left out)."),
+        ("Tokens CG", "keep", "(counted as they are; in costs left out). incomplete='absent' leaves them out."),
+        ("CG", "keep", "(counted as they are). incomplete='absent' leaves them out."),
+        ("Tokens CG", "zero", "(counted as having no results; in costs left out)."),
+        ("Tokens CG", "absent", "(left out)."),
+    ],
+)
+def test_the_notice_says_that_costs_leave_out_queries_that_broke_off(measures: str, incomplete: str, said: str) -> None:
+    outcomes = pl.DataFrame({"query_id": QUERIES, "system": "new", "completed": [0.0, *[1.0] * 11]})
+    outcomes = outcomes.vstack(outcomes.with_columns(system=pl.lit("old"), completed=pl.lit(1.0)))
+    compared = quietly(QRELS, SYSTEMS, measures, costs=COSTS, outcomes=outcomes, incomplete=incomplete)
+    (note,) = [note for note in compared.notes if "broke off in new" in note]
+    assert note.endswith(said)
+
+
 def test_costs_that_lack_the_column_are_an_error() -> None:
     with pytest.raises(gg.InputError, match="has no cost of"):
         gg.evaluate(QRELS, SYSTEMS["old"], "Cost", costs=COSTS[0].drop("system", "cost"))

@@ -14,11 +14,13 @@ from goodgain.analysis.comparing.comparison_sentences import (
     build_legend,
     describe_correction,
     describe_costs,
+    describe_many_measures,
     describe_power,
     describe_reruns,
     explain_letters,
     explain_table,
     list_notes,
+    list_remarks,
     list_unknown,
     name_test,
 )
@@ -229,12 +231,12 @@ def _place(value: float, scale: float) -> float:
 
 
 def render_on_terminal(frames: ComparisonFrames, width: int, layout: Layout) -> Iterator[Any]:
-    """Yield the tables and the legend for printing with rich. Notes are left out: they are on stderr as notices."""
+    """Yield the tables, the legend and the remarks for printing with rich. The notices are on stderr."""
     from rich.text import Text
 
     for table in build_tables(frames, layout):
         yield from draw_table(table, width)
-    for sentence in (*build_legend(frames), *describe_shared(frames), *list_unknown(frames)):
+    for sentence in (*build_legend(frames), *list_remarks(frames), *list_unknown(frames)):
         yield Text(escape_controls(sentence))
 
 
@@ -254,5 +256,5 @@ def render_briefly(frames: ComparisonFrames, width: int, layout: Layout, *, more
         yield Text(escape_controls(sentence))
     alpha, correction = frames.signature["alpha"], describe_correction(frames)
     yield Text(f"Better or worse: p <= {alpha:g}, {correction}. {more} adds tests.")
-    for sentence in list_unknown(frames):
+    for sentence in (*describe_many_measures(frames), *list_unknown(frames)):
         yield Text(escape_controls(sentence))

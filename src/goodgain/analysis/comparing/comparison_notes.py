@@ -14,7 +14,7 @@ from goodgain.analysis.comparing.rendering import count_queries, list_some
 from goodgain.analysis.comparing.replicates import NOISE_LEVEL, measure_noise
 from goodgain.counting.coverage import LOW_SHARE, SharedQueries, join_examples, list_examples, share_of_smaller
 from goodgain.errors import GoodgainNotice, InputError, OfSeveral, count_of
-from goodgain.measures.declaration import GoodGainMeasure
+from goodgain.measures.declaration import GoodGainMeasure, find_meaning
 from goodgain.measures.good_gain import NumResults
 from goodgain.measures.names import (
     NO_SEARCH,
@@ -138,14 +138,25 @@ def describe_absent(
         )
 
 
-def describe_incomplete(incomplete: Mapping[str, pl.Series], option: str) -> Iterator[GoodgainNotice]:
-    """Yield a note on the queries of each run that broke off. `option` is the value of `incomplete=`."""
-    remedy = ""
-    if option == "keep":
+def describe_incomplete(
+    incomplete: Mapping[str, pl.Series], option: str, measures: Sequence[ir_measures.Measure] = ()
+) -> Iterator[GoodgainNotice]:
+    """Yield a note on the queries of each run that broke off. `option` is the value of `incomplete=`.
+
+    Measures of costs leave these queries out with each value of the option.
+    """
+    of_costs = [find_meaning(measure).total for measure in measures]
+    counted, remedy = _COUNTED[option], ""
+    if of_costs and all(of_costs):
+        counted = _COUNTED["absent"]
+    elif option != "absent" and any(of_costs):
+        counted += "; in costs left out"
+    if option == "keep" and counted != _COUNTED["absent"]:
         remedy = f" {spell('incomplete', 'absent')} leaves them out."
-    rule = f"Queries broke off ({_COUNTED[option]}).{remedy}"
+
+    rule = f"Queries broke off ({counted}).{remedy}"
     for run, query_ids in incomplete.items():
-        examples = f"{join_examples(query_ids)} ({_COUNTED[option]})"
+        examples = f"{join_examples(query_ids)} ({counted})"
         yield GoodgainNotice(
             "broken_off",
             f"{count_queries(len(query_ids))} broke off in {run}: {examples}.{remedy}",

@@ -34,7 +34,7 @@ NO_INTERVAL = "A pair has no interval if its queries or random signs are too few
 
 def list_notes(frames: ComparisonFrames) -> tuple[str, ...]:
     """Return `Comparison.notes`: the notices of the comparison and of its runs, and remarks that were not given as notices."""
-    return (*list_unknown(frames), *frames.warnings, *_list_remarks(frames), *frames.warnings_of_runs)
+    return (*list_unknown(frames), *frames.warnings, *list_remarks(frames), *frames.warnings_of_runs)
 
 
 def list_unknown(frames: ComparisonFrames) -> list[str]:
@@ -44,17 +44,17 @@ def list_unknown(frames: ComparisonFrames) -> list[str]:
     return [describe_unknown(frames.next_step, len(frames.scores))]
 
 
-def _list_remarks(frames: ComparisonFrames) -> Iterator[str]:
+def list_remarks(frames: ComparisonFrames) -> Iterator[str]:
     """Yield the notes that were not given as notices: on reruns, many measures, what the queries can show, and shared results."""
     if not any(scores.replicates for scores in frames.scores.values()):
         yield "Each system has one run, so the noise of a rerun is unknown. Give several: NAME=a.run,b.run, or a list of runs."
-    yield from _describe_many_measures(frames)
+    yield from describe_many_measures(frames)
     yield from describe_power(frames)
     yield from describe_reruns(frames)
     yield from describe_shared(frames)
 
 
-def _describe_many_measures(frames: ComparisonFrames) -> Iterator[str]:
+def describe_many_measures(frames: ComparisonFrames) -> Iterator[str]:
     """Yield the chance that equal systems differ in some measure, if there are four tested measures or more."""
     measures = frames.pairs.drop_nulls("p_randomisation").get_column("measure").n_unique()
     if measures < _MANY_MEASURES or not frames.question.uses_holm or not frames.chance_of_decision:
