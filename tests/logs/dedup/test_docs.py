@@ -31,7 +31,7 @@ def test_the_table_of_types_says_what_the_code_says() -> None:
     urls = {
         "no": "nothing",
         "yes": "item",
-        "yes, except a start page": "item beyond the start page",
+        "yes, except a start page's URL": "item beyond the start page",
     }
     shown = {name: (ids, fields, urls[url]) for name, ids, fields, url in table_rows("| type | item ids |")}
     assert shown == {
