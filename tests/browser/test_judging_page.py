@@ -414,6 +414,18 @@ def test_only_a_given_grade_looks_chosen(open_file: Open, sheet: Path, colours: 
     assert page.locator(other).evaluate("element => getComputedStyle(element, '::after').content") == "none"
 
 
+def test_a_double_click_grades_one_document(open_file: Open, sheet: Path) -> None:
+    page = open_file(sheet).page
+    begin(page, "Anna")
+    box = page.locator("#grades button:nth-child(3)").bounding_box()
+    assert box is not None
+    page.mouse.dblclick(box["x"] + 20, box["y"] + 20, delay=20)
+    assert progress(page).startswith("Document 2 of 7")
+    page.wait_for_timeout(600)  # a click after a pause is a click
+    page.mouse.click(box["x"] + 20, box["y"] + 20)
+    assert progress(page).startswith("Document 3 of 7")
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_a_message_is_in_view_where_grades_are_saved(open_file: Open, many: Path, width: int, tmp_path: Path) -> None:
     opened = open_file(many)

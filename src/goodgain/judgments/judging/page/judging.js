@@ -202,7 +202,10 @@
     const hasWords = data.grades.filter(([, name]) => name).length * 2 > data.grades.length;
     const button = (value, ...children) => {
       const made = make("button", { type: "button", "aria-pressed": String(given.grade === value && given.grade !== undefined) }, ...children);
-      made.addEventListener("click", () => give(value));
+      // The second click of a double click would grade the next document, which the judge has not seen.
+      made.addEventListener("click", (event) => {
+        if (event.detail < 2) give(value);
+      });
       return made;
     };
     const buttons = data.grades.map(([value, name, explanation]) => {
