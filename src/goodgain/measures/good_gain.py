@@ -164,7 +164,7 @@ nCG = _declare(  # noqa: N816  # the n of nDCG
 
 
 def _normalise_discounted_gain(upto: UpTo) -> Array:
-    """Return the value of nDCGG: DCGG divided by GainPool or, with `per`, by the DCGG of an ideal search. 0 if there is no gain."""
+    """Return nDCGG: DCGG / GainPool, or with `per` DCGG / the DCGG of an ideal agent. It is 0 if the qrels have no gain."""
     gain = upto.total(upto.each.discounted_gain)
     per: int | None = upto.parameters.get("per")
     if per is None:

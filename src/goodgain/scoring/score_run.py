@@ -80,7 +80,9 @@ def score_run(
         ranking=_request_ranking(qrels, measures, order, bounds=bounds),
     )
     one_time = warn_of_run(qrels, run, query_values.coverage)
-    means = aggregate_values(measures.computed_here, query_values.values) | _average_provided(query_values.provided)
+    means = aggregate_values(measures.computed_here, query_values.values) | _average_values_of_providers(
+        query_values.provided
+    )
     scores = Scores(
         {str(measure): means[str(measure)] for measure in asked},
         _sign(query_values, qrels, measures, order=order) | run.reading.signature,
@@ -101,7 +103,7 @@ def score_run(
     return scores
 
 
-def _average_provided(provided: ProvidedValues) -> dict[str, float | None]:
+def _average_values_of_providers(provided: ProvidedValues) -> dict[str, float | None]:
     """Return the means of the measures that ir_measures computed; None if a value is null, or the mean is not finite."""
     nulls = provided.list_measures_with_nulls()
     means: dict[str, float | None] = {}

@@ -160,7 +160,7 @@ def describe_headline(opening: Opening) -> Iterator[str]:
     yield _describe_pair(rows[first], opening)
 
     others = [row for measure, row in rows.items() if measure not in (first, SEARCHES)]  # a tile has the searches
-    decided = describe_decided(opening.lead, rows[first]["against"], others)
+    decided = describe_decided_measures(opening.lead, rows[first]["against"], others)
     if decided:
         yield decided
     else:
@@ -179,7 +179,7 @@ def name_count(row: Mapping[str, Any]) -> str:
     return f"more {noun}" if row["difference"] > 0 else f"fewer {noun}"
 
 
-def describe_decided(system: str, base: str, rows: Sequence[Mapping[str, Any]]) -> str:
+def describe_decided_measures(system: str, base: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """Say in which measures a system differs from another one beyond chance. An empty text if it does in none.
 
     `rows` are of `Comparison.pairs`.

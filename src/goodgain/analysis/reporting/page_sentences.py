@@ -137,7 +137,7 @@ def explain_marks(tables: Iterable[Table], comparison: Comparison | None) -> dic
 
 
 def describe_tables(asked: Iterable[str], tiles: Iterable[str], marks: Mapping[str, str]) -> str:
-    """Say which measures of the tables only the tiles need, and what the marks mean."""
+    """Explain the marks in the tables, and name the measures that only the tiles need."""
     asked = [*asked]
     added = [measure for measure in tiles if measure not in asked]
     sentences = [f"{mark[0].upper()}{mark[1:]}: {meaning}." for mark, meaning in marks.items()]

@@ -24,7 +24,7 @@ from goodgain.analysis.reporting.page_opening import (
     build_tile_of_pair,
     build_tile_of_system,
     choose_first,
-    describe_decided,
+    describe_decided_measures,
     name_systems,
 )
 from goodgain.analysis.reporting.page_pictures import draw_curves
@@ -142,7 +142,7 @@ def _describe_headline(evidence: EvidenceWithoutLabels) -> Iterator[str]:
 def _describe_verdicts(comparison: Comparison, base: str, system: str) -> Iterator[str]:
     """Yield a sentence on the measures in which a system differs from the base beyond chance, if there are such measures."""
     pairs = comparison.pairs.filter(system=system, against=base)
-    if decided := describe_decided(system, base, pairs.to_dicts()):
+    if decided := describe_decided_measures(system, base, pairs.to_dicts()):
         yield decided
 
 

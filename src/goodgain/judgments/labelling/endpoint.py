@@ -97,7 +97,7 @@ def _list_remedies() -> dict[str, str]:
 
 
 def _find_address(base_url: str | None) -> str:
-    """Return `base_url`, else the address in the environment. There is no default, so that no data is sent by accident."""
+    """Return `base_url`, else the address in the environment. A default address could get data by accident."""
     url = base_url or os.environ.get(_URL_VARIABLE)
     if not url:
         raise InputError(
@@ -164,7 +164,7 @@ class Endpoint:
                     request.extensions["trace"] = endpoint._limit_reads
                     return read_body(send(request, **options | {"stream": True}))
 
-                response = endpoint._send_counted(fetch)
+                response = endpoint._send_and_count(fetch)
                 endpoint._wait_as_asked(response)
                 return response
 
@@ -257,7 +257,7 @@ class Endpoint:
                 f"just as strictly. {spell('schema', False)} asks without from the start",
             )
 
-    def _send_counted(self, send: Any) -> Any:
+    def _send_and_count(self, send: Any) -> Any:
         """Send a request of this thread within the budget, and return its response.
 
         If nothing can be reached before the endpoint has answered once, end the job: the address is wrong.

@@ -93,7 +93,7 @@ class KeyPlan(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def make_key_plan(keys: tuple[str, ...]) -> KeyPlan:
-    """Return how to read an object with these keys as a result: which key holds which field, and what the other keys are."""
+    """Return the plan for results with these keys: the key of each field, and the role of every other key."""
     by_name: dict[str, list[str]] = {}
     for key, name in normalise_keys(keys):
         by_name.setdefault(name, []).append(key)
