@@ -27,6 +27,7 @@ from goodgain.logs.traces.conversations.event_times import sort_events
 from goodgain.logs.traces.conversations.repeated_histories import find_repeated
 from goodgain.logs.traces.expected_values import format_place, object_or_empty
 from goodgain.logs.traces.formats import find_reader
+from goodgain.logs.traces.tool_outputs.overlooked_results import looks_like_search
 from goodgain.logs.traces.tool_outputs.readers import looks_like_results
 from goodgain.logs.traces.tool_outputs.unread_lists import find_question_in
 from goodgain.options import spell
@@ -237,6 +238,15 @@ def _read_values(source: Source) -> Iterator[tuple[Any, str]]:
             if isinstance(value, dict) and event:
                 value.setdefault(KINDS[1], event)
             yield value, f"{source.path}, line {number}, at "
+        elif _holds_search_after_text(text):
+            expected = "a line that is one JSON object or list"
+            source.not_understood("object after other text", f"{source.path}, line {number}, at ", expected)
+
+
+def _holds_search_after_text(line: str) -> bool:
+    """Return whether a line such as `INFO {...}` ends in an object that looks like a search or its results."""
+    start = line.find("{")
+    return start > 0 and looks_like_search("line", [parse_if_json(line[start:])])
 
 
 def _list_calls(traces: list[Trace]) -> list[ToolCall]:
