@@ -57,6 +57,11 @@ def test_numbers_are_ids_and_queries_too() -> None:
     assert deduplicate(rows).frame["document"].tolist() == ["17", "17"]
 
 
+def test_a_blank_id_is_no_id() -> None:
+    blank, without = ([result(title=title, snippet=EN, ids=ids) for title in ("A", "B")] for ids in ({"doi": " "}, {}))
+    assert deduplicate(frame(blank)).frame["document"].equals(deduplicate(frame(without)).frame["document"])
+
+
 def test_a_lazy_frame_comes_back_in_polars() -> None:
     three = _three().drop("ids", "fields").to_arrow()
     lazy = duckdb.sql("select * from three order by rank")

@@ -23,6 +23,13 @@ def test_a_run_whose_doc_ids_are_trusted_keeps_to_it_too() -> None:
     assert deduplicate(run, same=[("d2", "d1"), (A, "d3")]).frame["document"].n_unique() == 2
 
 
+@pytest.mark.parametrize("other", ["doc?utm_source=x", "doc/", "doc#top"])
+def test_ids_that_would_be_one_address_are_two_names(other: str) -> None:
+    run = pl.DataFrame({"query_id": "q", "doc_id": ["doc", other, "x", "y"]})
+    documents = deduplicate(run, same=[("doc", "x"), (other, "y")]).frame["document"]
+    assert documents.to_list() == ["doc", other, "doc", other]
+
+
 # Any results and any pairs
 
 
