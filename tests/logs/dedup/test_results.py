@@ -62,6 +62,16 @@ def test_a_blank_id_is_no_id() -> None:
     assert deduplicate(frame(blank)).frame["document"].equals(deduplicate(frame(without)).frame["document"])
 
 
+@pytest.mark.parametrize("column", ["url", "parent_url"])
+@pytest.mark.parametrize(
+    "other, count",
+    [("https://www.example.org/a?utm_source=x", 1), (_URL + "?unknown=1", 2), ("https://example.org/b", 2)],
+)
+def test_passages_without_a_parent_id_are_of_the_page_of_their_url(column: str, other: str, count: int) -> None:
+    passages = [result(type="passage", chunk="3", **{column: url}) for url in (_URL, other)]
+    assert deduplicate(frame(passages)).frame["document"].n_unique() == count
+
+
 def test_a_lazy_frame_comes_back_in_polars() -> None:
     three = _three().drop("ids", "fields").to_arrow()
     lazy = duckdb.sql("select * from three order by rank")
