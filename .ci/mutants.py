@@ -246,6 +246,7 @@ def order_files(copy: Path, change: Change, calls: Calls) -> list[str]:
     module, function, _ = find_function(change)
     examples, words = str(change.path.relative_to(ROOT)), find_words(change)
     calls.of(examples)
+    own_folder = copy / "tests" / Path(module).parent
     folders = {copy / "tests" / Path(module).parts[0], copy / "tests/scoring"}
     counts = {}
     for file in sorted(
@@ -256,7 +257,8 @@ def order_files(copy: Path, change: Change, calls: Calls) -> list[str]:
         cost = sum(x or 0.0 for x in known) if calls.of(name)["whole"] else UNKNOWN_SECONDS
         nearby = bool(folders.intersection(file.parents))
         if cost and (weight or nearby):
-            counts[name] = -weight * (3 if nearby else 1), cost
+            factor = 10 if own_folder in file.parents else 3 if nearby else 1
+            counts[name] = -weight * factor, cost
     return [examples, *sorted(counts, key=lambda name: counts[name])]
 
 
