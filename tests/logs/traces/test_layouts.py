@@ -13,7 +13,7 @@ import pytest
 from goodgain.errors import InputError
 from goodgain.logs.traces.tool_outputs.outcomes import Outcome
 from goodgain.logs.traces.tool_outputs.readers import LAYOUTS, read_output
-from goodgain.logs.traces.tool_outputs.service_answers import HIT_SHAPES, LIST_KEYS, OBJECT_SHAPES
+from goodgain.logs.traces.tool_outputs.service_answers import ALWAYS_LISTS, HIT_SHAPES, LIST_KEYS, OBJECT_SHAPES
 from goodgain.logs.traces.tool_outputs.values_in_text import NOTATIONS
 from tests.support.counts import how_many
 
@@ -128,8 +128,12 @@ def _cut(example: str) -> str:
 
 
 def _make_parts() -> str:
-    keys = ", ".join(f"`{key}`" for key in LIST_KEYS)
-    under = f"## Lists under a key\n\nThe keys that hold a list of results, in order of preference: {keys}.\n\n"
+    always = ", ".join(f"`{key}`" for key in LIST_KEYS if key in ALWAYS_LISTS)
+    others = ", ".join(f"`{key}`" for key in LIST_KEYS if key not in ALWAYS_LISTS)
+    under = (
+        "## Lists under a key\n\nThe keys that hold a list of results, in order of preference:\n\n"
+        f"1. {always}\n2. with a list that is not empty: {others}\n\n"
+    )
     texts = "## Text\n\n" + "\n".join(map(_describe, LAYOUTS))
     rows = "".join(f"| {name} | {WRITTEN_BY[name]} |\n" for name in (*NOTATIONS, *OBJECT_SHAPES, *HIT_SHAPES))
     return f"{under}{texts}\n## Values in text, and objects\n\n| layout | written by |\n|---|---|\n{rows}"

@@ -58,6 +58,7 @@ _JUDGED_WORDS = {
         "positives",
     ),
     *("negative", "negatives", "qrels", "label", "labels", "oracle", "supporting", "reference", "judged", "ideal"),
+    *(f"judg{e}ment{plural}" for e in ("", "e") for plural in ("", "s")),
 }
 #: Words of keys whose values were searched for.
 _SEARCHED_WORDS = {"search", "searched", "searches", "retrieve", "retrieved", "retrieves", "retriever", "retrieval"}

@@ -22,9 +22,9 @@ LIST_KEYS = (
     *("context", "articles", "papers", "output", "result", "response", "web", "citations", "content", "returnvalue"),
 )
 #: The keys among LIST_KEYS whose list always holds results, even if it is empty.
-_ALWAYS_LISTS = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
+ALWAYS_LISTS = frozenset(("results", "documents", "hits", "organic", "organicresults", "searchresults"))
 #: Keys of parallel lists in one answer that all hold results; so do all keys that end in `results`.
-_PARALLEL_LISTS = _ALWAYS_LISTS | {
+_PARALLEL_LISTS = ALWAYS_LISTS | {
     *("web", "webpages", "news", "videos", "places", "topstories", "discussions", "locations"),
 }
 #: Keys of lists of pictures, which are not documents even if the key ends in `results`.
@@ -45,7 +45,7 @@ def find_lists(item: Object) -> list[Any]:
         return lists
     names = {name: key for key, name in normalise_keys(tuple(item))}
     held = {name: item[names[name]] for name in LIST_KEYS if name in names}
-    always = (value for name, value in held.items() if name in _ALWAYS_LISTS and isinstance(value, list))
+    always = (value for name, value in held.items() if name in ALWAYS_LISTS and isinstance(value, list))
     filled = (value for kind in (list, dict, str) for value in held.values() if isinstance(value, kind) and value)
     empty = (value for value in held.values() if isinstance(value, list))
     best = next(chain(always, filled, empty), None)
@@ -84,7 +84,7 @@ def is_wrapper(item: Object) -> bool:
 @lru_cache(maxsize=1024)
 def _find_list_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return the keys whose list always holds results. Cached: all results of a tool have the same keys."""
-    return tuple(key for key, name in normalise_keys(keys) if name in _ALWAYS_LISTS)
+    return tuple(key for key, name in normalise_keys(keys) if name in ALWAYS_LISTS)
 
 
 def are_parts(members: list[Object]) -> bool:
