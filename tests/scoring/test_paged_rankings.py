@@ -152,6 +152,19 @@ def test_the_flag_of_a_measure_says_whether_pages_of_another_length_change_it(na
     assert (values[0] != values[1] or values[1] != values[2]) == measure.depends_on_ends
 
 
+@pytest.mark.parametrize("name", ["SubtopicRecall", "NuggetRecall", "NuggetCoverage", "NuggetScore", "NuggetGain"])
+def test_the_flag_of_a_nugget_measure_says_whether_pages_of_another_length_change_it(name: str) -> None:
+    of_nuggets = QRELS.with_columns(iteration=pl.col("doc_id").str.slice(-1))
+    qrels = gg.read_qrels(of_nuggets, labels="subtopic")
+    with no_notices():
+        values = [
+            gg.evaluate(qrels, frame_of(TEXT), [name], page=size).per_query["value"].to_list() for size in (1, 2, 5)
+        ]
+    measure = parse_measure(name)
+    assert isinstance(measure, IterationMeasure)
+    assert (values[0] != values[1] or values[1] != values[2]) == measure.depends_on_ends
+
+
 def test_a_large_file_with_iterations_is_not_cut(tmp_path: Path) -> None:
     run = read_in_blocks(write(tmp_path, cut_by_hand(ROWS, SIZE)), block=200)
     with pytest.raises(InputError, match="page=3: bm25 has iterations already"):

@@ -122,6 +122,7 @@ NuggetGain = declare_of_nuggets(
     "the qrels that no earlier nugget has, 3)",
     _share_gain,
     bounds=("0", ""),
+    by_iteration=True,
     source="RAVine (arXiv 2507.16725), search gain; SearchGain is its raw search gain",
     example=("NuggetGain@1", 0.3333333333333333),
     remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget; nuggets count in the order of their ids; "

@@ -136,7 +136,8 @@ SessionDCG = _declare(
     "sum over iterations m <= i and ranks r of gain / (discount of r * discount of m)",
     _compute_dcg,
     example=("SessionDCG@2", 3.6666666666666665),
-    remark="negative labels count 0, and rel has no effect; SDCG of ir_measures is another measure, scaled DCG",
+    remark="negative labels count 0, and rel has no effect; with labels='subtopic', conv='dd' adds up a document's labels, and "
+    "conv='jiang' takes the largest; SDCG of ir_measures is another measure, scaled DCG",
 )
 nSessionDCG = _declare(  # noqa: N816  # the n of nDCG
     "nSessionDCG",
