@@ -245,8 +245,8 @@ def write_options() -> str:
     parts = [
         "# Options that analyses share\n",
         NOTE,
-        "In Python they are keyword arguments of `goodgain.Experiment`, and of each function that needs them. The command line has "
-        "them with two hyphens.\n",
+        "In Python they are keyword arguments of each function that needs them. `goodgain.Experiment` takes all of them except "
+        "`queries`, `uses`, `outcomes` and `groups`: give these to its methods. The command line has them with two hyphens.\n",
     ]
     for heading, options in OPTION_GROUPS.items():
         parts.append(f"## {heading}\n\n| Python | command line | default | meaning |\n|---|---|---|---|")

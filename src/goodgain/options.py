@@ -67,7 +67,7 @@ _CHUNKS = (
     "Several chunks of a document in one iteration: collapse counts one result, repeat counts the others as repeats."
 )
 _URLS = "Several URLs of the same web page as ids: join counts them as one document, keep as several."
-_LEAVE_OUT = "Leave out results that are the query's own document: doc_id equals query_id, as in ArguAna and Quora."
+_LEAVE_OUT = "Results to leave out: own is the query's own document (doc_id equals query_id, as in ArguAna and Quora)."
 DOCUMENTS = (
     Option("documents", _DOCUMENTS, metavar="PATTERN|FILE", detail=_OF_CHUNKS),
     _choose("documents_of", ("both", "run", "qrels"), _OF, _OF_BOTH),

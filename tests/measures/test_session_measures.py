@@ -167,6 +167,12 @@ def test_the_ledger_says_how_to_get_a_measure_of_all_results_at_iterations() -> 
         gg.ledger({"q": {"a": 2}}, {"q": {"a": 1.0}}, measures="SubtopicRecall")
 
 
+@pytest.mark.parametrize("measure", ["ValueAt(over='results',budget=20)", "AreaOver(budget=3)"])
+def test_the_ledger_does_not_send_to_a_cutoff_that_the_measure_lacks(measure: str) -> None:
+    with pytest.raises(gg.MeasureError, match="is of the whole query, and the ledger shows iterations"):
+        gg.ledger({"q": {"a": 2}}, {"q": {"a": 1.0}}, measures=measure)
+
+
 def test_the_better_direction_is_that_of_the_inner_measure() -> None:
     assert find_direction(parse_measure("PerIteration(measure='Fallout@5')@3")) == "down"
     assert find_direction(parse_measure("PerIteration")) == "up"

@@ -95,7 +95,7 @@ def check_along_iterations(measure: ir_measures.Measure, place: str) -> GoodGain
     `place` is the table or plot that shows the measure at each iteration, such as `the ledger`.
     """
     if isinstance(measure, SessionMeasure):
-        if measure.declaration.total:
+        if measure.declaration.total or "cutoff" not in measure.SUPPORTED_PARAMS:
             raise MeasureError(f"{measure} is of the whole query, and {place} shows iterations. Leave out {measure}.")
         raise MeasureError(
             f"{measure} needs all results, which {place} lacks; evaluate it at iterations: {measure.NAME}@1-3"
