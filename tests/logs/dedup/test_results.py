@@ -72,6 +72,24 @@ def test_passages_without_a_parent_id_are_of_the_page_of_their_url(column: str, 
     assert deduplicate(frame(passages)).frame["document"].n_unique() == count
 
 
+@pytest.mark.parametrize("column", ["system", "tag"])
+def test_a_document_repeats_within_its_system_only(column: str) -> None:
+    rows = pl.concat([_three(), _three()]).with_columns(pl.Series(column, ["s"] * 3 + ["t"] * 3))
+    assert deduplicate(rows).frame["duplicate_of"].to_list() == [None, None, 0, None, None, 3]
+
+
+def test_documents_without_repeats_agree_with_groups_without_repeats() -> None:
+    found = deduplicate(frame([result(url=_URL), result(url="https://example.org/b")]))
+    agreement = found.score(["one", "other"])
+    assert (agreement.precision, agreement.recall, agreement.f1, agreement.bcubed_f1) == (1.0, 1.0, 1.0, 1.0)
+    assert found.score(["one", "one"]).recall == 0.0
+
+
+def test_groups_in_a_column_that_is_missing_are_refused() -> None:
+    with pytest.raises(InputError, match="gold='nobody' is not a column of the results"):
+        deduplicate(_three()).score("nobody")
+
+
 def test_a_lazy_frame_comes_back_in_polars() -> None:
     three = _three().drop("ids", "fields").to_arrow()
     lazy = duckdb.sql("select * from three order by rank")

@@ -30,6 +30,13 @@ def test_ids_that_would_be_one_address_are_two_names(other: str) -> None:
     assert documents.to_list() == ["doc", other, "doc", other]
 
 
+def test_the_name_of_a_text_is_a_name_too() -> None:
+    results = frame([result(title=TITLE, snippet=EN), result(url=A, snippet=OTHER)])
+    named, page = deduplicate(results).frame["document"]
+    assert named.startswith("text:") and page == A
+    assert deduplicate(results, same=[(named, A)]).frame["document"].to_list() == [A, A]
+
+
 # Any results and any pairs
 
 
