@@ -68,6 +68,12 @@ def test_p_over_measures_is_the_share_of_signs_whose_largest_statistic_reaches_a
     assert test.p == pytest.approx(step_down_by_counting(rows), abs=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_the_interval_of_one_difference_alone_has_the_rank_of_its_own_test(seed: int) -> None:
+    differences = np.random.default_rng(seed).normal(0.3, 1.0, (1, 30))
+    assert run_largest_statistic_test(differences).ranks.tolist() == [500]  # .05 of 10,000
+
+
 def ranges_by_counting(values: np.ndarray) -> list[float]:
     """The largest minus the smallest sum of the systems, for all ways to permute the values of each query."""
     systems, queries = values.shape

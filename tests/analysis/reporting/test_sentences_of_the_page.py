@@ -213,3 +213,23 @@ def check_query_to_look_at(given: Any, said: str, lead: str) -> None:
         pytest.approx(gain(lead, query), abs=6e-5),
         pytest.approx(gain("A", query), abs=6e-5),
     )
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ("xy ac ax", "s2 is better"),
+        ("xy ac ax xb xz", "s2 is better and s3 and s4 are equal"),
+        ("xy ac ax xb xz xw xv", "1 other is better and 4 others are equal"),
+        ("xy ac ax ay xb xz xw", "2 others are better and 3 others are equal"),
+    ],
+)
+def test_the_verdicts_of_the_other_systems_are_counted(found: str, said: str, tmp_path: Path) -> None:
+    """`found` has the documents of each system, the same for all queries; a and c are good."""
+    qrels = {f"q{number}": {"a": 2, "b": 1, "c": 2} for number in range(8)}
+    systems = {
+        f"s{number}": {query: {doc_id: -float(rank) for rank, doc_id in enumerate(documents)} for query in qrels}
+        for number, documents in enumerate(found.split())
+    }
+    page = gg.report(qrels, systems, tmp_path / "page.md", "nCG").read_text(encoding="utf-8")
+    assert f" against s0, {said}. " in page

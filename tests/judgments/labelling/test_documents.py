@@ -51,6 +51,14 @@ def test_judged_documents_are_left_out_and_null_labels_are_not_judged() -> None:
         assert ids(collect_documents(RUN, QUERIES, texts=TEXTS, qrels=qrels)) == [("p", "a"), ("q", "b")]
 
 
+def test_texts_of_documents_come_before_what_a_search_showed() -> None:
+    results = pl.DataFrame(
+        {"query_id": "q", "iteration": 1, "search": 1, "rank": [1, 2], "doc_id": ["a", "z"], "title": ["A", "Z"]}
+    )
+    found, _ = collect_documents({"q": {"a": 2.0, "z": 1.0}}, QUERIES, results=results, texts=TEXTS)
+    assert found.select("doc_id", "text").rows() == [("a", "text a"), ("z", "Title: Z")]
+
+
 def test_a_sheet_gives_the_documents_without_a_grade(tmp_path: Path) -> None:
     path = tmp_path / "sheet.csv"
     path.write_text('query_id,doc_id,runs,first_iteration,title,url,snippet,grade\nq,a,1,1,T,U,"S, s",\nq,b,1,1,,,,3\n')
