@@ -10,6 +10,7 @@ import importlib
 import inspect
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -258,15 +259,28 @@ def write_options() -> str:
 
 
 def write_notices() -> str:
-    """Return the page of the kinds of notices, with the text of each as it stands in the code."""
+    """Return the page of the kinds of notices, with the texts of each as they stand in the code."""
+    trees = [ast.parse(file.read_text(encoding="utf-8")) for file in sorted((ROOT / "src" / "goodgain").rglob("*.py"))]
+    defined = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    times = Counter(node.name for node in defined)
+    known: dict[str, Known] = {node.name: node for node in defined if times[node.name] == 1}
+    for tree in trees:
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                known.setdefault(node.targets[0].id, node.value)
     texts: dict[str, list[str]] = {}
-    for file in sorted((ROOT / "src" / "goodgain").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.Call) or getattr(node.func, "id", "") not in ("notice", "GoodgainNotice"):
-                continue
-            kind, *others = node.args
-            if isinstance(kind, ast.Constant):
-                texts.setdefault(kind.value, []).append(find_text(others[0]) if others else "")
+    seen: set[ast.Call] = set()  # a call in a nested function is also in the outer one
+    for tree in trees:
+        for scope in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
+            for node in ast.walk(scope):
+                is_notice = isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("notice", "GoodgainNotice")
+                if not is_notice or node in seen:
+                    continue
+                seen.add(node)
+                kind, *others = node.args
+                if isinstance(kind, ast.Constant):
+                    found = find_texts(others[0], scope, known) if others else []
+                    texts.setdefault(kind.value, []).extend(found)
     for kind, text in COUNTER_NOTICES.items():
         several = re.sub(r"\{\w+:(~?)[^|}]*\|([^}]*)\}", lambda part: part[2] if part[1] else f"… {part[2]}", text)
         texts.setdefault(kind, []).append(re.sub(r"\{[^}]*\}", "…", several))
@@ -279,18 +293,61 @@ def write_notices() -> str:
         "| kind | text |\n|---|---|",
     ]
     for kind in sorted(texts):
-        shown = "<br>".join(escape(text) for text in dict.fromkeys(texts[kind]) if text)
+        plain = [re.sub(r"…( …)+", "…", text) for text in texts[kind]]
+        shown = "<br>".join(escape(text) for text in dict.fromkeys(plain) if re.search(r"\w", text))
         parts.append(f"| `{kind}` | {shown} |")
     return "\n".join([*parts, ""])
 
 
-def find_text(node: ast.expr) -> str:
-    """Return the text of a string in the code, with … in place of values; empty if the text stands elsewhere."""
+Known = ast.FunctionDef | ast.expr  # a function of the package, or the value of a name of a module
+
+
+def find_texts(node: ast.expr, scope: ast.FunctionDef, known: dict[str, Known]) -> list[str]:
+    """Return the texts that an expression can have, with … in place of values.
+
+    A name has the texts that its function assigns. A function has the texts that it returns or yields.
+    """
     if isinstance(node, ast.Constant):
-        return str(node.value)
-    if not isinstance(node, ast.JoinedStr):
-        return ""
-    return "".join(str(part.value) if isinstance(part, ast.Constant) else "…" for part in node.values)
+        return [node.value] if isinstance(node.value, str) else []
+    if isinstance(node, ast.JoinedStr):
+        parts = [part.value if isinstance(part, ast.FormattedValue) else part for part in node.values]
+        return ["".join(find_one(part, scope, known) for part in parts)]
+    if isinstance(node, ast.Name):
+        values = [*find_values(node.id, scope)] or [known.get(node.id)]
+        return [text for value in values if isinstance(value, ast.expr) for text in find_texts(value, scope, known)]
+    if not isinstance(node, ast.Call):
+        return []
+    if isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        parts = [find_one(argument, scope, known) for argument in node.args]
+        return [text.format(*parts) for text in find_texts(node.func.value, scope, known)]
+    called = known.get(getattr(node.func, "attr", getattr(node.func, "id", "")))
+    if not isinstance(called, ast.FunctionDef):
+        return []
+    given = [part for part in ast.walk(called) if isinstance(part, (ast.Return, ast.Yield, ast.YieldFrom))]
+    given.sort(key=lambda part: part.lineno)
+    return [text for part in given if part.value for text in find_texts(part.value, called, known) if text]
+
+
+def find_one(node: ast.expr, scope: ast.FunctionDef, known: dict[str, Known]) -> str:
+    """Return the text of a string, or of a name that is assigned only once; else …."""
+    if isinstance(node, ast.Name):
+        names = [part.id for part in ast.walk(scope) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)]
+        names += [part.arg for part in ast.walk(scope) if isinstance(part, ast.arg)]
+        if names.count(node.id) > 1:
+            return "…"
+    texts = find_texts(node, scope, known) if isinstance(node, (ast.Constant, ast.JoinedStr, ast.Name)) else []
+    return texts[0] if len(texts) == 1 else "…"
+
+
+def find_values(name: str, scope: ast.FunctionDef) -> Iterator[ast.expr]:
+    """Yield the expressions that a function assigns to a name, and those whose members a loop assigns to it."""
+    for node in ast.walk(scope):
+        targets, value = getattr(node, "targets", [getattr(node, "target", None)]), getattr(node, "value", None)
+        if isinstance(node, ast.For):
+            value = node.iter
+        is_assigned = isinstance(node, (ast.Assign, ast.NamedExpr, ast.AnnAssign, ast.For))
+        if is_assigned and value and any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            yield value
 
 
 def write_pages() -> Iterator[tuple[str, str]]:

@@ -39,6 +39,13 @@ def test_every_trace_format_says_what_a_step_is_what_its_log_lacks_and_where_que
     assert said == {name: ["Steps", "Lost", "Query id"] for name in built_in}
 
 
+def test_every_kind_of_notice_has_a_text() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", make_reference.write_notices(), flags=re.MULTILINE)
+    assert len(rows) > 100
+    assert [kind for kind, text in rows if not re.search(r"\w{3}", text)] == []
+    assert any("Judge more of them" in text and "none of the" in text for kind, text in rows if kind == "low_coverage")
+
+
 def test_every_public_name_has_an_example() -> None:
     """Doctest runs those of functions and classes; the pages of measures have a value each."""
     public = {name: getattr(gg, name) for name in gg.__all__}

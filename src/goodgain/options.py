@@ -85,11 +85,14 @@ _INCOMPLETE = (
 )
 _NO_GOOD = "Queries without a document that is good for a measure: keep counts the measure's own value, absent leaves them out."
 _NO_GOOD_DETAIL = (
-    "Each measure's own threshold counts. SRR and measures that need no label keep these queries, and so do curves and "
-    "`explain`."
+    "Each measure's own threshold counts. SRR, measures without a threshold (such as EU, CT and nSessionDCG) and measures that "
+    "need no label keep these queries, and so do curves and `explain`."
 )
 _BOUNDS = "Also give bounds of each value: every unjudged result has the label 0, or the largest label."
-_NO_BOUNDS = "Measures that a provider computes, or that can fall when a label rises, have no bounds."
+_NO_BOUNDS = (
+    "docs/judging.md lists the measures that have bounds, such as CG, SRE, SRR and P. All others have none, such as nCG, nDCG, "
+    "ERR, PerIteration, AreaOver and ValueAt."
+)
 _OF_MEASURES = (
     "It applies to measures of iterations that name no `rel`; None means their default (2 for most). Classic measures keep "
     "their threshold."
