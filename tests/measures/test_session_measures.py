@@ -167,6 +167,16 @@ def test_the_ledger_says_how_to_get_a_measure_of_all_results_at_iterations() -> 
         gg.ledger({"q": {"a": 2}}, {"q": {"a": 1.0}}, measures="SubtopicRecall")
 
 
+@pytest.mark.parametrize(("measure", "needed"), [("EU", "lengths="), ("RepeatedQueries", "results=")])
+def test_the_ledger_and_a_curve_name_the_table_that_a_measure_needs(measure: str, needed: str) -> None:
+    told = f"has no {measure}, which needs {needed}; evaluate it at iterations: {measure}@1-3"
+    qrels, run = {"q": {"a": 2}}, {"q": {"a": 1.0}}
+    with pytest.raises(gg.MeasureError, match=f"the ledger {told}"):
+        gg.ledger(qrels, run, measures=measure)
+    with pytest.raises(gg.MeasureError, match=f"a curve {told}"):
+        gg.curve(qrels, {"a": run}, measure)
+
+
 @pytest.mark.parametrize("measure", ["ValueAt(over='results',budget=20)", "AreaOver(budget=3)"])
 def test_the_ledger_does_not_send_to_a_cutoff_that_the_measure_lacks(measure: str) -> None:
     with pytest.raises(gg.MeasureError, match="is of the whole query, and the ledger shows iterations"):

@@ -255,6 +255,15 @@ def test_a_function_of_costs_gets_the_amount_of_each_iteration() -> None:
     ]
     with pytest.raises(gg.InputError, match="GainPer1000 needs costs="):
         gg.evaluate(QRELS, RUN, "GainPer1000")
+    with pytest.raises(gg.MeasureError, match="the ledger has no GainPer1000, which needs costs=; evaluate it at"):
+        gg.ledger(QRELS, RUN, measures="GainPer1000")
+
+
+def test_costs_per_query_are_refused_without_an_empty_name() -> None:
+    gg.define("GainPer1000", lambda rows: 1000 * rows["G"].sum() / rows["tokens"].sum(), better="up", costs="tokens")
+    per_query = pl.DataFrame({"query_id": ["q"], "input_tokens": [100], "output_tokens": [1]})
+    with pytest.raises(gg.InputError, match="the tokens are per query, and are needed per iteration"):
+        gg.evaluate(QRELS, RUN, "GainPer1000", costs=per_query)
 
 
 def test_none_is_left_out_of_the_mean() -> None:

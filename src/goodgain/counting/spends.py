@@ -90,9 +90,8 @@ def _check_costs_by_iteration(over: str, system: str, rows: pl.DataFrame, costs:
     without_cost = rows.filter(pl.col("spend").is_null())
     without_cost = without_cost.join(costs, on="query_id", how="semi")
     if len(without_cost) and not (costs.get_column("number") > 0).any():
-        raise InputError(
-            f"{spell('costs')}: the {over} of {system} are per query, and a curve needs them per iteration. Use gg.spend."
-        )
+        needed = f"of {system} are per query, and a curve needs them" if system else "are per query, and are needed"
+        raise InputError(f"{spell('costs')}: the {over} {needed} per iteration. Use gg.spend.")
 
 
 def _warn_of_other_iterations(over: str, system: str, rows: pl.DataFrame, costs: pl.DataFrame) -> None:

@@ -203,7 +203,8 @@ _OF_BUDGETS = {
     },
     "rules": {
         "measure": Rule(
-            "a good-gain measure or count without @ that has a value also without results, such as 'nCG' (SRR has none)",
+            "a good-gain measure or count without @, such as 'nCG', but not SRR, NoProgress, OverSearch, NumIter, "
+            "IterationsForAllGoodResults or a measure of your own",
             _is_along_iterations,
         )
     },

@@ -16,6 +16,7 @@ from goodgain.formats import Qrels
 from goodgain.measures.declaration import GoodGainMeasure, SessionMeasure
 from goodgain.measures.ledger_table import LedgerTable
 from goodgain.measures.users_values import MeasureOfUser, value_at_cutoff, values_along
+from goodgain.options import spell
 from goodgain.ranking.ranking_table import find_places
 
 
@@ -97,6 +98,10 @@ def check_along_iterations(measure: ir_measures.Measure, place: str) -> GoodGain
     if isinstance(measure, SessionMeasure):
         if measure.declaration.total or "cutoff" not in measure.SUPPORTED_PARAMS:
             raise MeasureError(f"{measure} is of the whole query, and {place} shows iterations. Leave out {measure}.")
+        if measure.table:
+            raise MeasureError(
+                f"{place} has no {measure}, which needs {spell(measure.table)}; evaluate it at iterations: {measure.NAME}@1-3"
+            )
         raise MeasureError(
             f"{measure} needs all results, which {place} lacks; evaluate it at iterations: {measure.NAME}@1-3"
         )
