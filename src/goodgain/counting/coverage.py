@@ -271,7 +271,7 @@ def warn_of_low_coverage(coverages: pl.DataFrame, *, labels: str | None) -> None
     shares = f"(by iteration {list_shares(coverages)})"
     sentence = (
         "coverage is low: {} a label{}; most measures count the others as not relevant. Judge more of "
-        f"them (goodgain pool lists them), or see their possible effect with {spell('bounds', True)}."
+        f"them (goodgain pool lists them), or let evaluate show their possible effect with {spell('bounds', True)}."
     )
     results = f"{share:.2f} of the {count_of(unique, 'unique result has', 'unique results have')}"
     rule = sentence.format(f"under {LOW_COVERAGE} of the unique results have", "")

@@ -132,6 +132,13 @@ def test_scores_of_single_runs_are_checked_against_numbers() -> None:
         check_requirements(scores, ["CG>=baseline"])
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_line_about_a_baseline_that_is_not_named_is_an_error_without_a_warning_of_polars() -> None:
+    comparison = gg.compare(*many(), "CG@3")
+    with pytest.raises(InputError, match="'CG@3>=baseline significant' needs a baseline"):
+        gg.check(comparison, ["CG@3>=baseline significant"])
+
+
 def test_an_unknown_measure_in_a_line_is_an_error_of_its_own() -> None:
     with pytest.raises(MeasureError, match="did you mean SRR"):
         parse_requirement("SSRR@3<=0.3")

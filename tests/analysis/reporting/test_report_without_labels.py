@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import goodgain as gg
+from tests.support.command import run_command
 from tests.support.tables import ROOT
 
 EXAMPLE = ROOT / "qrels_examples/two_agents"
@@ -120,3 +121,11 @@ def test_hostile_names_and_ids_do_nothing(tmp_path: Path) -> None:
     runs = {name: {"<img src=x onerror=alert(1)>": {"<b>": 2.0}}, "b": {"<img src=x onerror=alert(1)>": {"<b>": 1.0}}}
     page = gg.report(gg.NO_LABELS, runs, tmp_path / "r.html").read_text("utf-8")
     assert "<script>alert" not in page and "<img" not in page
+
+
+def test_advice_on_different_ends_names_the_command_that_has_the_option(tmp_path: Path) -> None:
+    """The page of `report --no-labels` advised `--iterations`, an option of `compare` alone."""
+    run_command("report", "--no-labels", *RUNS.values(), "-o", tmp_path / "r.json")
+    doubts = json.loads((tmp_path / "r.json").read_text("utf-8"))["doubts"]
+    (doubt,) = (text for text in doubts if "--iterations" in text)
+    assert doubt.endswith("Also run compare at a fixed iteration: @i, or --iterations.")

@@ -377,7 +377,7 @@ def _describe_different_ends(
         yield GoodgainNotice(
             "different_ends",
             f"{', '.join(map(str, at_own_end))}: {stopping} stop at different iterations in {count_queries(differing)}. Rates "
-            "then tend to favour stopping early, and sums searching on. Compare at a fixed iteration too: @i, or "
+            "then tend to favour stopping early, and sums searching on. Also run compare at a fixed iteration: @i, or "
             f"{spell('iterations')}.",
             minor=all(measure.NAME in fixed for measure in at_own_end),
         )

@@ -247,7 +247,7 @@ def _refuse_lines(comparison: Comparison, tests_of: Mapping[Requirement, int], s
             )
 
     for line, tests in tests_of.items():
-        if not line.significant or line.bound is not None:
+        if not line.significant or line.bound is not None or comparison.baseline is None:
             continue
         if lacks_signs(settings, tests):
             reason = explain_few_signs(settings, tests)
