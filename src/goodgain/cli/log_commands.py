@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Sequence
 from functools import partial
-from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from goodgain.cli import shared_options as shared
 from goodgain.cli.messages_and_exit_status import show_progress
 from goodgain.cli.named_runs import split_name
 from goodgain.errors import InputError, count_of
-from goodgain.formats.any_source import exists
 from goodgain.logs.dedup import deduplicate
 from goodgain.logs.traces import convert_traces, write_results
 from goodgain.logs.traces.reading.read_options import ReadOptions
@@ -162,10 +160,7 @@ def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
     """Return {system: paths}, or the paths if no system has a name."""
     systems: dict[str, list[str]] = {}
     for name, path in map(split_name, traces):
-        paths = [path]
-        if not exists(path):  # the shell does not expand a pattern after NAME=
-            paths = sorted(glob(path)) or [path]  # noqa: PTH207  # any text is a path here
-        systems.setdefault(name, []).extend(paths)
+        systems.setdefault(name, []).append(path)
 
     if "" not in systems:
         return systems

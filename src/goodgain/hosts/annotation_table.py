@@ -48,11 +48,11 @@ class NotWrittenError(GoodgainError):
     exit_status = 1
 
     @classmethod
-    def of(cls, reason: str, written: int, total: int) -> NotWrittenError:
+    def of(cls, reason: str, written: int, total: int, repeating: str) -> NotWrittenError:
         verb = "was" if written == 1 else "were"
         message = f"{reason}. {written:,} of {count_of(total, 'annotation')} {verb} written"
         if written:
-            message += ". The same command replaces them and goes on"
+            message += f". {repeating}"
         return cls(message)
 
 

@@ -28,6 +28,7 @@ _TRIES, _LONGEST_WAIT = 5, 60
 _TOO_MANY = 429
 #: Bytes to read of an answer.
 _MOST_READ = 2_000
+_REPEATING = "The same command sends all annotations again; some versions of Langfuse then keep two copies of these"
 
 
 class _NoRedirects(HTTPRedirectHandler):  # the keys go to the given host only
@@ -72,7 +73,7 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         request = Request(base_url.rstrip("/") + _PATH, json.dumps(body).encode(), headers, method="POST")
         failure = _try(opener.open, request, lambda text: hide(hide_encoded(text)))
         if failure:
-            raise NotWrittenError.of(failure, written, len(bodies))
+            raise NotWrittenError.of(failure, written, len(bodies), _REPEATING)
 
 
 def _try(open_url: Callable[..., Any], request: Request, hide: Callable[[str], str]) -> str:

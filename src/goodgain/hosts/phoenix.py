@@ -57,4 +57,4 @@ def send(bodies: list[dict[str, Any]], *, base_url: str | None, key: str, hide: 
         reason = explain_silence(address, hide(str(error)) or type(error).__name__)
     else:
         return
-    raise NotWrittenError.of(reason, written, len(bodies))
+    raise NotWrittenError.of(reason, written, len(bodies), "The same command replaces them and goes on")

@@ -51,6 +51,15 @@ def test_a_tool_that_no_log_calls_is_an_error_that_lists_those_they_call_and_not
     assert results.height == gg.read_traces(log, tools=["search"]).height
 
 
+def test_a_tool_with_open_that_no_log_calls_is_told_and_a_text_may_hold_several_names(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_bytes((FIXTURES / "jsonl" / "story.jsonl").read_bytes())
+    with pytest.warns(gg.GoodgainNotice, match="the logs do not call look_at, which tools= names"):
+        results = gg.read_traces(log, tools=["look_at=open"])
+    with pytest.warns(gg.GoodgainNotice, match="the logs do not call look_at, which tools= names"):
+        assert gg.read_traces(log, tools="search, look_at=open").equals(results)
+
+
 def test_runs_of_unnamed_logs_are_one_run_with_a_notice(tmp_path: Path) -> None:
     for name in ("old", "new"):
         (tmp_path / f"{name}.jsonl").write_text(

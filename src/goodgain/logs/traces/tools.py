@@ -260,7 +260,9 @@ def make_tool_predicate(tools: ToolPredicate | Collection[str] | str | None) -> 
     if callable(tools):
         return ChosenTools({}, partial(_call_predicate, tools))
     texts: list[Any] = [tools]
-    if isinstance(tools, Iterable) and not isinstance(tools, str):
+    if isinstance(tools, str):
+        texts = [name.strip() for name in tools.split(",")]
+    elif isinstance(tools, Iterable):
         texts = list(tools)
     if not all(isinstance(text, str) for text in texts):
         raise InputError(f"{spell('tools')} takes names of search tools, or a function that returns a bool for a name")
@@ -293,9 +295,9 @@ def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
 
 
 def find_unused_tools(is_search: ChosenTools, called: Collection[str]) -> list[str]:
-    """Return the search tools in `tools=` that no call in the logs has. A log without calls of `NAME=open` is one without opens."""
+    """Return the tools in `tools=` that no call in the logs has."""
     names = {name for tool in called for name in (tool, _MCP_SERVER.sub("", tool))}
-    return [name for name, kind in is_search.decisions.items() if kind == "search" and name not in names]
+    return [name for name in is_search.decisions if name not in names]
 
 
 def extract_queries(arguments: Any) -> tuple[str, ...]:

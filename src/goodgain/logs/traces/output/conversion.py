@@ -73,17 +73,18 @@ def read_traces(
     """Read the results of every search in agents' traces, one row per result.
 
     Args:
-        paths: a file, a directory, or several. Files are JSON, JSON Lines, text or Inspect's .eval, also as .gz and .zst. A
-            mapping gives the files of each system: `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries with the
-            same question in several systems become one query with the first system's id. A question that occurs twice in one
-            run of a system is not joined.
+        paths: a file, a directory (without its subdirectories), a pattern (`logs/*/*.json`), or several. Files are JSON, JSON
+            Lines, text or Inspect's .eval, also as .gz and .zst. A mapping gives the files of each system:
+            `{"old": "old.jsonl", "new": ["a.json", "b.json"]}`. Queries with the same question in several systems become one
+            query with the first system's id. A question that occurs twice in one run of a system is not joined.
         format: the name of a format. `auto` recognises the format by the beginning of each file.
         turns: which turns become queries. `last`: the last turn of a trace; `searching`: the last turn that searched; `all`: each
             turn, named `<query_id>_<turn>`; `joined`: all turns as one query, with the first turn's question.
         iteration: what an iteration is. `step`: all calls of a step; `call`: each call; `sequential`: as `step`, but in
             spans without a model's span, calls that follow each other are steps; None: the format's default.
-        tools: the search tools, as names, or as a function that takes a name. None: known search tools, and unknown tools with
-            search or retrieve in the name. `NAME=search` and `NAME=open` (the tool opens documents) add a tool to this default.
+        tools: the search tools, as names (a list, or a text with commas), or as a function that takes a name. None: known search
+            tools, and unknown tools with search or retrieve in the name. `NAME=search` and `NAME=open` (the tool opens
+            documents) add a tool to this default.
         parse: a function that makes result objects from a tool's output. If the function returns None, goodgain reads the output.
         query_id: the path of the field with the query id. This field takes precedence over the trace's own id. A constant, or a
             function of the trace, gives ids to traces without their own. The name of a field, such as `query_id`, is an error if

@@ -10,13 +10,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from glob import glob, has_magic
+from itertools import chain
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from goodgain.errors import GoodgainNotice, InputError, collect_notices, give
+from goodgain.errors import GoodgainNotice, InputError, collect_notices, count_of, give
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import error_reason, explain_read_errors, make_path
+from goodgain.formats.any_source import exists
 from goodgain.logs.traces.formats import formats
 from goodgain.logs.traces.input.logs_and_archives import LOG_ENDINGS, list_logs
 from goodgain.options import FOR_COMMANDS, spell
@@ -35,11 +38,12 @@ Value = TypeVar("Value")
 
 
 class TraceFile(NamedTuple):
-    """A file of traces, with its size in bytes, and the name of the system if the caller gave a name."""
+    """A file of traces, with its size in bytes, the name of the system and the folder, if the caller gave these."""
 
     path: Path
     system: str | None
     size: int
+    folder: Path | None = None
 
 
 def find_trace_files(paths: Paths) -> list[TraceFile]:
@@ -49,41 +53,65 @@ def find_trace_files(paths: Paths) -> list[TraceFile]:
             if not isinstance(name, str) or not name:
                 raise InputError(f"{name!r} is not the name of a system; give a text, as in {{'old': 'old.jsonl'}}")
             check_name(name, "system")
-        system_of_path = [(path, name) for name, of_system in paths.items() for path in _list_files(of_system)]
+        found = [file._replace(system=name) for name, of_system in paths.items() for file in _list_files(of_system)]
     else:
-        system_of_path = [(path, None) for path in _list_files(paths)]
-    if not system_of_path:
+        found = _list_files(paths)
+    if not found:
         raise InputError("no trace was given; name at least one file")
 
     files: dict[Path, TraceFile] = {}
-    for path, system in system_of_path:
-        if path in files:
-            raise InputError(f"{path}: is given twice; name each file once")
-        files[path] = TraceFile(path, system, path.stat().st_size)
+    for file in found:
+        if file.path in files:
+            raise InputError(f"{file.path}: is given twice; name each file once")
+        files[file.path] = file
     return list(files.values())
 
 
-def _list_files(paths: PathsOfSystem) -> list[Path]:
-    """Return the files of paths of files and folders. Raise an InputError for a folder without logs."""
+def describe_unread(files: list[TraceFile]) -> Iterator[str]:
+    """For each folder given by the caller, count the subfolders and files that are not read. Hidden ones do not count."""
+    paths = {file.path for file in files}
+    for folder in dict.fromkeys(file.folder for file in files if file.folder is not None):
+        entries = [entry for entry in folder.iterdir() if entry not in paths and not entry.name.startswith(".")]
+        subfolders = sum(entry.is_dir() for entry in entries)
+        others = len(entries) - subfolders
+        unread = [count_of(subfolders, "subfolder")] if subfolders else []
+        unread += [count_of(others, "file with another ending", "files with other endings")] if others else []
+        if unread:
+            verb = "was" if len(entries) == 1 else "were"
+            yield (
+                f"{folder}: {' and '.join(unread)} {verb} not read. If they hold logs, name these, or pass a pattern such as "
+                f"'{folder}/*/*.json'."
+            )
+
+
+def _list_files(paths: PathsOfSystem) -> list[TraceFile]:
+    """Return the files of paths of files, folders and patterns. Raise an InputError for a folder without logs."""
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     if not isinstance(paths, Iterable):
         raise InputError(f"the traces are of type {type(paths).__name__}; give the path of a file or folder, or a list")
 
-    files: list[Path] = []
-    for text in paths:
+    files: list[TraceFile] = []
+    for text in chain.from_iterable(map(_expand_pattern, paths)):
         path = make_path(text, "one of the traces")
         with explain_read_errors(path):
-            files_of_path = _list_files_at(path)
+            files_of_path, folder = _list_files_at(path)
         if not files_of_path:
             endings = ", ".join(LOG_ENDINGS)
             raise InputError(f"{path}: the directory holds no file that ends in {endings}; give the paths of logs")
-        files += files_of_path
+        files += [TraceFile(file, None, file.stat().st_size, folder) for file in files_of_path]
     return files
 
 
-def _list_files_at(path: Path) -> list[Path]:
-    """Return the files of a path.
+def _expand_pattern(text: Any) -> list[Any]:
+    """Return the paths that match a pattern. If none does, or if `text` is a path, return `text`."""
+    if not isinstance(text, str) or not has_magic(text) or exists(text):
+        return [text]
+    return sorted(glob(text)) or [text]  # noqa: PTH207  # any text is a path here
+
+
+def _list_files_at(path: Path) -> tuple[list[Path], Path | None]:
+    """Return the files of a path, and the path if it is a folder of logs, whose other files are not read.
 
     A folder may be a format's own layout; else its files with known endings. No such file: OSError.
     """
@@ -94,10 +122,11 @@ def _list_files_at(path: Path) -> list[Path]:
         raise InputError(f"{fault}; give the path of a readable file") from error
 
     if stat.S_ISDIR(mode):
-        return [file for trace_format in formats().values() for file in trace_format.find(path)] or list_logs(path)
+        own_files = [file for trace_format in formats().values() for file in trace_format.find(path)]
+        return (own_files, None) if own_files else (list_logs(path), path)
     if not stat.S_ISREG(mode):
         raise InputError(f"{path}: is a pipe or a device, but a log is read twice; write it to a file")
-    return [path]
+    return [path], None
 
 
 def plan_tasks(files: list[TraceFile]) -> Iterator[list[TraceFile]]:
