@@ -50,7 +50,8 @@ class Experiment(Scoring):
         {options}
 
     Raises:
-        InputError: an option is unknown, or there is no system.
+        InputError: there is no system.
+        TypeError: an option is unknown.
 
     >>> folder = "qrels_examples/redundancy/"
     >>> systems = {name: f"{folder}{name}.run" for name in ("repeating", "lean")}

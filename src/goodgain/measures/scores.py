@@ -42,7 +42,8 @@ class Scores:
         coverage: a frame with the columns iteration, judged (number of distinct judged results), unique (number of distinct
             results) and coverage (judged / unique, null without results). The row with a null iteration counts all results.
             Any other row counts the results first found in its iteration. Queries without judgments are left out.
-        queries: the query ids in both run and qrels (`both`), only in the run (`only_searched`), only in the qrels (`only_judged`).
+        queries: the query ids in both run and qrels (`both`), only in the run (`only_searched`), only in the qrels (`only_judged`),
+            and in both without a search (`never_searched`).
         rel: the argument `rel` of the call.
         ids_mapped: the number of mapped ids of the run and the number of mapped ids of the qrels; None without `documents=`.
         notes: the texts of all notices of the call, including minor notices.

@@ -193,7 +193,7 @@ def test_convert_writes_uses_with_the_documents_of_deduplication(tmp_path: Path)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:the traces have no tokens:goodgain.GoodgainNotice")
+@pytest.mark.filterwarnings("ignore:goodgain reads no tokens:goodgain.GoodgainNotice")
 def test_convert_and_read_traces_give_the_same_uses_where_results_have_ids(tmp_path: Path) -> None:
     path = tmp_path / "story.json"
     path.write_text(WRITERS["openai_chat"][0](STORY))

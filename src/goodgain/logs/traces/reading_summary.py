@@ -316,8 +316,8 @@ class Summary(msgspec.Struct):
         yield from self._describe_lookalikes()
         if self.costs_read and not self.costs_known:
             yield (
-                "the traces have no tokens, seconds or prices, so all costs are null; docs/reference/trace_formats.md says what "
-                "each format records"
+                "goodgain reads no tokens, seconds or prices from these traces, so all costs are null; "
+                "docs/reference/trace_formats.md says what each format records"
             )
 
         for name, count in self.unknown_urls.most_common(1):

@@ -6,6 +6,7 @@ repeat results and are left out.
 Lost: Which agent of a team searched, because all messages are one trace.
 Query id: Not recorded by AutoGen.
 Record: A tool should return JSON text; a Python list is logged as Python prints it.
+Costs: `models_usage` of messages.
 """
 
 from collections.abc import Iterator

@@ -2,9 +2,10 @@
 
 A message of the assistant is a step. A message of the user is a turn.
 
-Lost: Costs.
-Query id: The row's id, else the file's name and the number of the row.
+Lost: Tokens and prices.
+Query id: `query_id`, `question_id`, `qid` or `task_id` of the row, else the file's name and the number of the row.
 Record: `AIAgentConverter` of azure-ai-evaluation writes such rows.
+Costs: Seconds, from `createdAt`.
 """
 
 from collections.abc import Iterator

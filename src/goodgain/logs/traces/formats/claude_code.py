@@ -3,7 +3,7 @@
 A message of the assistant, which may take several lines, is a step. A prompt of the user is a turn. A session file is a
 tree of lines: only the branch to the last line is read.
 
-Lost: Texts and scores of WebSearch, and answers to calls that continued in the background.
+Lost: Tokens, texts and scores of WebSearch, and answers to calls that continued in the background.
 Query id: The session's id. The system is the model of the last answer.
 Record: Use `claude -p --output-format stream-json --verbose`; `--output-format json` omits calls. Convert
 `subagents/agent-<id>.jsonl` too: each file is a system named `subagent <id>`.

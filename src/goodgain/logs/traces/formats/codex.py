@@ -4,7 +4,7 @@ A rollout holds items of OpenAI's Responses: steps are those of the format `open
 is a turn. In the events of `exec`, all items between two thoughts or messages are one step.
 
 Lost: Results of hosted web searches that no event `web_search_end` holds, and encrypted results of `web.run`: both are
-unrecorded.
+unrecorded. Tokens.
 Query id: The id of the session or thread. The system is the model of the last turn (rollouts only).
 Record: To have results in the log, give the agent your own search tool, such as an MCP server.
 """

@@ -3,7 +3,8 @@
 A message of the model, an event of an agent (ADK) or a `gemini` message (CLI) is a step. A message of the user is a turn. The
 grounding of an answer is one search that Google ran.
 
-Lost: Results of searches without grounding chunks (such searches count as unrecorded), and which redirect URLs lead to one page.
+Lost: Tokens, results of searches without grounding chunks (such searches count as unrecorded), and which redirect URLs lead to
+one page.
 Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
 Record: The log must hold the answers too, because requests do not hold the grounding.
 """
