@@ -295,9 +295,10 @@ def check_tools_called(is_search: ChosenTools, called: Collection[str]) -> None:
 
 
 def find_unused_tools(is_search: ChosenTools, called: Collection[str]) -> list[str]:
-    """Return the tools in `tools=` that no call in the logs has."""
+    """Return the tools in `tools=` that no call has. If a name such as visit opens by default, its log is one without opens."""
     names = {name for tool in called for name in (tool, _MCP_SERVER.sub("", tool))}
-    return [name for name in is_search.decisions if name not in names]
+    unused = {name: kind for name, kind in is_search.decisions.items() if name not in names}
+    return [name for name, kind in unused.items() if kind == "search" or decide_tool(name) != "open"]
 
 
 def extract_queries(arguments: Any) -> tuple[str, ...]:
