@@ -68,18 +68,13 @@ def find_trace_files(paths: Paths) -> list[TraceFile]:
 
 
 def describe_unread(files: list[TraceFile]) -> Iterator[str]:
-    """For each folder given by the caller, count the subfolders and files that are not read. Hidden ones do not count."""
-    paths = {file.path for file in files}
+    """For each folder given by the caller, count the subfolders, which are not read. Hidden ones do not count."""
     for folder in dict.fromkeys(file.folder for file in files if file.folder is not None):
-        entries = [entry for entry in folder.iterdir() if entry not in paths and not entry.name.startswith(".")]
-        subfolders = sum(entry.is_dir() for entry in entries)
-        others = len(entries) - subfolders
-        unread = [count_of(subfolders, "subfolder")] if subfolders else []
-        unread += [count_of(others, "file with another ending", "files with other endings")] if others else []
-        if unread:
-            verb = "was" if len(entries) == 1 else "were"
+        count = sum(entry.is_dir() and not entry.name.startswith(".") for entry in folder.iterdir())
+        if count:
+            verb = "was" if count == 1 else "were"
             yield (
-                f"{folder}: {' and '.join(unread)} {verb} not read. If they hold logs, name these, or pass a pattern such as "
+                f"{folder}: {count_of(count, 'subfolder')} {verb} not read. To read logs there, pass a pattern, such as "
                 f"'{folder}/*/*.json'."
             )
 
