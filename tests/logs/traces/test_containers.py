@@ -75,7 +75,7 @@ def test_a_folder_counts_the_subfolders_that_are_not_read_and_a_pattern_reads_th
     for name in ("a.json", "one/b.json", "one/c.json", "two/d.json", ".cache/e.json"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(good)
-    with pytest.warns(GoodgainNotice, match=r"2 subfolders were not read\. To read logs there, .* '.*/\*/\*\.json'"):
+    with pytest.warns(GoodgainNotice, match=r"subfolders not read: 2\. To read logs there, .* '.*/\*/\*\.json'"):
         assert set(read_traces(tmp_path)["query_id"]) == {"a"}
     assert set(read_traces(f"{tmp_path}/*/*.json")["query_id"]) == {"b", "c", "d"}
     assert set(read_traces({"mine": [f"{tmp_path}/*.json", f"{tmp_path}/t*"]})["query_id"]) == {"a", "d"}

@@ -96,7 +96,7 @@ class Summary(msgspec.Struct):
     models: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)  # queries by run and model
     without_model: int = 0
     unused_tools: list[str] = msgspec.field(default_factory=list)
-    unread_folders: list[str] = msgspec.field(default_factory=list)
+    unread_subfolders: Counter[str] = msgspec.field(default_factory=Counter)
     other_ids: int = 0
     unsorted: int = 0
     replaced_messages: int = 0
@@ -287,7 +287,10 @@ class Summary(msgspec.Struct):
 
     def _describe_particulars(self) -> Iterator[str]:
         """Yield the notices that need more than one counter, or that name what was counted."""
-        yield from self.unread_folders
+        for folder, count in self.unread_subfolders.items():
+            yield (
+                f"{folder}: subfolders not read: {count}. To read logs there, pass a pattern, such as '{folder}/*/*.json'"
+            )
         if self.joined_runs and not (self.joined_by_id or self.joined_by_question):
             yield (
                 f"the {self.joined_runs} share no query: neither ids nor questions are the same. Give equal queries one id "

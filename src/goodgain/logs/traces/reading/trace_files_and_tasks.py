@@ -5,7 +5,7 @@ import pickle
 import signal
 import stat
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -16,7 +16,7 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from goodgain.errors import GoodgainNotice, InputError, collect_notices, count_of, give
+from goodgain.errors import GoodgainNotice, InputError, collect_notices, give
 from goodgain.files.escaping import check_name
 from goodgain.files.opening import error_reason, explain_read_errors, make_path
 from goodgain.formats.any_source import exists
@@ -67,16 +67,14 @@ def find_trace_files(paths: Paths) -> list[TraceFile]:
     return list(files.values())
 
 
-def describe_unread(files: list[TraceFile]) -> Iterator[str]:
-    """For each folder given by the caller, count the subfolders, which are not read. Hidden ones do not count."""
-    for folder in dict.fromkeys(file.folder for file in files if file.folder is not None):
-        count = sum(entry.is_dir() and not entry.name.startswith(".") for entry in folder.iterdir())
-        if count:
-            verb = "was" if count == 1 else "were"
-            yield (
-                f"{folder}: {count_of(count, 'subfolder')} {verb} not read. To read logs there, pass a pattern, such as "
-                f"'{folder}/*/*.json'."
-            )
+def count_subfolders(files: list[TraceFile]) -> Counter[str]:
+    """Count the subfolders, which are not read, of each folder that the caller gave. Hidden ones do not count."""
+    folders = {file.folder for file in files if file.folder is not None}
+    counts = {
+        folder: sum(entry.is_dir() and not entry.name.startswith(".") for entry in folder.iterdir())
+        for folder in folders
+    }
+    return Counter({str(folder): count for folder, count in sorted(counts.items()) if count})
 
 
 def _list_files(paths: PathsOfSystem) -> list[TraceFile]:

@@ -175,7 +175,7 @@ def read_batches(
             option = spell("tag", options.tag)
             raise InputError(f"{option}: the paths already name the systems; leave out {spell('tag')}")
     summary.files = len(files)
-    summary.unread_folders = [*trace_files_and_tasks.describe_unread(files)]
+    summary.unread_subfolders = trace_files_and_tasks.count_subfolders(files)
     summary.choices = options.choices
 
     # One process reads all logs of a query.
