@@ -307,9 +307,20 @@ def read_costs(source: Any) -> pl.DataFrame:
             subject += f", iteration {iteration:g}"
         raise InputError(f"{spell('costs')}: two rows have {subject}. Write one row with the sum.")
 
+    _report_half_tokens(frame)
     tokens = pl.sum_horizontal("input_tokens", "output_tokens", ignore_nulls=True)
     is_known = pl.any_horizontal(pl.col("input_tokens", "output_tokens").is_not_null())
     return frame.with_columns(tokens=pl.when(is_known).then(tokens))
+
+
+def _report_half_tokens(costs: pl.DataFrame) -> None:
+    """Give a notice if some rows have input and output tokens, and others one of the two: their sums are not comparable."""
+    has_input, has_output = costs["input_tokens"].is_not_null(), costs["output_tokens"].is_not_null()
+    half = int((has_input ^ has_output).sum())
+    if half and (has_input & has_output).any():
+        rows = "1 row has" if half == 1 else f"{half} rows have"
+        fact = f"{spell('costs')}: {rows} input_tokens or output_tokens alone, and others have both"
+        notice("half_tokens", f"{fact}. The tokens of such a row are that number alone. Add the other number, or empty both")
 
 
 def _read_cost_table(source: Any) -> pl.DataFrame:
