@@ -320,7 +320,10 @@ def _report_half_tokens(costs: pl.DataFrame) -> None:
     if half and (has_input & has_output).any():
         rows = "1 row has" if half == 1 else f"{half} rows have"
         fact = f"{spell('costs')}: {rows} input_tokens or output_tokens alone, and others have both"
-        notice("half_tokens", f"{fact}. The tokens of such a row are that number alone. Add the other number, or empty both")
+        notice(
+            "half_tokens",
+            f"{fact}. The tokens of such a row are that number alone. Add the other number, or empty both",
+        )
 
 
 def _read_cost_table(source: Any) -> pl.DataFrame:
