@@ -260,7 +260,7 @@ ENDS: dict[str, list[Any]] = {
     "cutoff": [1, 20],
     "rel": [1, 3],
     "min_rel": [0, 2],
-    "gains": [{1: 1, 2: 3, 3: 7}, {0: 0}, {3: 1000}],
+    "gains": [{1: 1, 2: 3, 3: 7}, {0: 0}, {1: 0, 2: 3}, {3: 1000}],
 }
 #: Their provider takes numbers alone for ids of queries, or (Accuracy) fails where nothing can be compared.
 ELSEWHERE = {"ERR", "Accuracy"}
