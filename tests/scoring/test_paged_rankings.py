@@ -165,6 +165,12 @@ def test_the_flag_of_a_nugget_measure_says_whether_pages_of_another_length_chang
     assert (values[0] != values[1] or values[1] != values[2]) == measure.depends_on_ends
 
 
+def test_a_run_with_iterations_is_not_read_in_pages() -> None:
+    run = {"query_id": ["q", "q"], "iteration": [1, 2], "doc_id": ["a", "b"], "rank": [1, 1]}
+    with pytest.raises(gg.InputError, match="^page=1: the run has iterations already"):
+        gg.read_run(pl.DataFrame(run), page=1)
+
+
 def test_a_large_file_with_iterations_is_not_cut(tmp_path: Path) -> None:
     run = read_in_blocks(write(tmp_path, cut_by_hand(ROWS, SIZE)), block=200)
     with pytest.raises(InputError, match="page=3: bm25 has iterations already"):

@@ -56,12 +56,13 @@ def test_more_fields_and_headers_are_sent() -> None:
     with serve(lambda call: good()) as server:
         found = ask(server, 1, reasoning_effort="low", extra_body=body, headers={"X-Title": "labels of mine"})
         plain = ask(server, 1)
+        bodies = [ask(server, 1, extra_body={"top_k": top_k}) for top_k in (1, 2)]
     call = server.calls[0]
     assert call.body["chat_template_kwargs"] == {"enable_thinking": False}
     assert (call.body["top_k"], call.body["reasoning_effort"]) == (1, "low")
     assert call.headers["x-title"] == "labels of mine"
     assert not {"reasoning_effort", "top_k"} & set(server.calls[1].body)
-    assert found.item(0, "judge") != plain.item(0, "judge")
+    assert len({frame.item(0, "judge") for frame in (found, plain, *bodies)}) == 4
 
 
 def test_the_schema_lets_a_model_reason_before_it_grades() -> None:
