@@ -167,7 +167,7 @@ def test_the_flag_of_a_nugget_measure_says_whether_pages_of_another_length_chang
 
 def test_a_run_with_iterations_is_not_read_in_pages() -> None:
     run = {"query_id": ["q", "q"], "iteration": [1, 2], "doc_id": ["a", "b"], "rank": [1, 1]}
-    with pytest.raises(gg.InputError, match="^page=1: the run has iterations already"):
+    with pytest.raises(gg.InputError, match=r"^page=1: the run has iterations already"):
         gg.read_run(pl.DataFrame(run), page=1)
 
 

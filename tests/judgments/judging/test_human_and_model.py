@@ -15,6 +15,7 @@ from scipy.stats import kendalltau, ttest_1samp
 import goodgain as gg
 from goodgain.judgments.judging.conclusions_from_model_labels import (
     _tau_ap,
+    _tau_top,
     compare_orders,
     compute_intervals,
     estimate_difference,
@@ -86,6 +87,11 @@ def test_tau_ap_is_the_average_over_the_orders_of_tied_systems(pairs: list[tuple
     random.shuffle(pairs)
     human, model = zip(*pairs, strict=True)
     assert _tau_ap(np.array([*human, *model], dtype=float)) == pytest.approx(found)
+
+
+def test_the_upper_half_of_an_odd_number_of_systems_has_the_one_in_the_middle() -> None:
+    human, model = [5.0, 4.0, 3.0, 2.0, 1.0], [3.0, 2.0, 9.0, 1.0, 8.0]
+    assert _tau_top(np.array([*human, *model])) == pytest.approx(-1 / 3)  # one of three pairs in the same order
 
 
 @pytest.mark.slow
