@@ -131,7 +131,8 @@ def _make_parts() -> str:
     always = ", ".join(f"`{key}`" for key in LIST_KEYS if key in ALWAYS_LISTS)
     others = ", ".join(f"`{key}`" for key in LIST_KEYS if key not in ALWAYS_LISTS)
     under = (
-        "## Lists under a key\n\nThe keys that hold a list of results, in order of preference:\n\n"
+        "## Lists under a key\n\nThe keys that hold a list of results. goodgain reads all lists in line 1. "
+        "Without such a list, goodgain prefers keys in the order of line 2:\n\n"
         f"1. {always}\n2. with a list that is not empty: {others}\n\n"
     )
     texts = "## Text\n\n" + "\n".join(map(_describe, LAYOUTS))
