@@ -50,7 +50,7 @@ class Experiment(Scoring):
         {options}
 
     Raises:
-        InputError: there is no system.
+        InputError: no system is given.
         TypeError: an option is unknown.
 
     >>> folder = "qrels_examples/redundancy/"

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from ir_measures.measures import ParamInfo
 
-from goodgain.measures.declaration import NOT_SEARCHED, GoodGainMeasure, declare
+from goodgain.measures.declaration import DECLARATIONS, NOT_SEARCHED, Declaration, GoodGainMeasure, declare
 from goodgain.measures.good_gain import AT_I, GOOD
 from goodgain.measures.names import parse_if_measure, parse_inner
 from goodgain.measures.parameters import Rule
@@ -109,8 +109,19 @@ def _is_along_iterations(name: Any) -> bool:
     measure = parse_if_measure(name)
     if not isinstance(measure, GoodGainMeasure) or measure.cutoff is not None:
         return False
-    declared = measure.declaration
+    return _always_has_value(measure.declaration)
+
+
+def _always_has_value(declared: Declaration) -> bool:
+    """Return whether a measure of iterations has a value at each iteration, also of a query without results."""
     return not (declared.cutoff == "none" or declared.null_if or declared.needs_results)
+
+
+_NOT_ALONG_ITERATIONS = ", ".join(
+    name
+    for name, declared in DECLARATIONS.items()
+    if isinstance(declared.measure, GoodGainMeasure) and not _always_has_value(declared)
+)
 
 
 _declare = partial(declare, {"family": "session", "by_iteration": True})
@@ -203,8 +214,7 @@ _OF_BUDGETS = {
     },
     "rules": {
         "measure": Rule(
-            "a good-gain measure or count without @, such as 'nCG', but not SRR, NoProgress, OverSearch, NumIter, "
-            "IterationsForAllGoodResults or a measure of your own",
+            f"a good-gain measure or count without @, such as 'nCG', but not {_NOT_ALONG_ITERATIONS} or a measure of your own",
             _is_along_iterations,
         )
     },
