@@ -39,6 +39,7 @@ def test_every_trace_format_says_what_a_step_is_what_its_log_lacks_and_where_que
     assert said == {name: ["Steps", "Lost", "Query id"] for name in built_in}
 
 
+@pytest.mark.slow
 def test_every_kind_of_notice_has_a_text() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", make_reference.write_notices(), flags=re.MULTILINE)
     assert len(rows) > 100

@@ -185,6 +185,7 @@ def test_drawn_queries_keep_the_order_of_the_draw(tmp_path: Path) -> None:
     assert [text for text, _ in read_data((tmp_path / "sheet.html").read_text())["questions"]] == order
 
 
+@pytest.mark.slow
 def test_grades_change_by_going_back(sheet: Path, context: BrowserContext, tmp_path: Path) -> None:
     page = open_in(context, sheet)
     begin(page, "Anna")
@@ -220,6 +221,7 @@ def test_what_a_system_did_is_not_in_the_page(sheet: Path) -> None:
     assert "first_iteration" not in text
 
 
+@pytest.mark.slow
 def test_the_words_of_the_question_are_marked(open_file: Open, tmp_path: Path) -> None:
     path = tmp_path / "sheet.html"
     rows = {"query_id": "q", "query": "Which dams did the café of Zürich build?", "doc_id": "d", "grade": None}
@@ -414,6 +416,7 @@ def test_only_a_given_grade_looks_chosen(open_file: Open, sheet: Path, colours: 
     assert page.locator(other).evaluate("element => getComputedStyle(element, '::after').content") == "none"
 
 
+@pytest.mark.slow
 def test_a_double_click_grades_one_document(open_file: Open, sheet: Path) -> None:
     page = open_file(sheet).page
     begin(page, "Anna")
@@ -440,6 +443,7 @@ def test_a_message_is_in_view_where_grades_are_saved(open_file: Open, many: Path
     expect(page.locator("#said")).to_be_in_viewport(ratio=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("height", [850, 620])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_button_that_saves_is_in_view_while_judging(open_file: Open, many: Path, width: int, height: int) -> None:

@@ -160,6 +160,7 @@ def test_no_number_is_cut(open_file: Open, agents: Path, models: Path, many_syst
         check_quiet(opened)
 
 
+@pytest.mark.slow
 def test_of_many_systems_a_query_shows_the_first_and_the_chosen_one(open_file: Open, many_systems: Path) -> None:
     opened = open_file(many_systems)
     assert opened.page.locator(".scroll.wide").count() == 0  # 9 columns would not fit
@@ -175,6 +176,7 @@ def test_of_many_systems_a_query_shows_the_first_and_the_chosen_one(open_file: O
     check_quiet(opened)
 
 
+@pytest.mark.slow
 def test_long_ids_keep_their_ends(open_file: Open, models: Path) -> None:
     opened = open_file(models)
     shown = ids(opened)
@@ -183,6 +185,7 @@ def test_long_ids_keep_their_ends(open_file: Open, models: Path) -> None:
     assert opened.page.locator("#list tbody [title$='/topic-0001']").count() >= 1
 
 
+@pytest.mark.slow
 def test_columns_that_do_not_fit_are_announced(open_file: Open, models: Path) -> None:
     opened = open_file(models)
     opened.show_as(width=720)
@@ -297,6 +300,7 @@ def test_two_equal_systems_have_a_list_of_queries(open_file: Open, tmp_path: Pat
     check_quiet(opened)
 
 
+@pytest.mark.slow
 def test_hostile_texts_run_nothing(open_file: Open, tmp_path: Path) -> None:
     opened = open_file(write_hostile(tmp_path / "hostile.html"))
     for button in opened.page.locator("#list tbody button").all():
@@ -342,6 +346,7 @@ def test_the_keyboard_reaches_everything(open_file: Open, lost: Path) -> None:
     check_quiet(opened)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_axe_finds_nothing_serious(open_file: Open, agents: Path, colours: str) -> None:
     opened = open_file(agents)

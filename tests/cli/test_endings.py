@@ -91,6 +91,7 @@ def test_standard_error_that_takes_nothing_does_not_change_the_numbers() -> None
     assert run("evaluate", *PRINTING["evaluate"], shell="2>&-").stdout == b"SRE\t0.5000\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "environment",
     [
@@ -211,6 +212,7 @@ def _write_log(path: Path, *, megabytes: int) -> None:
     path.write_text("".join(f'{line[:-1]}, "id": "q{k}"}}\n' for k in range(megabytes * 2**20 // len(line))))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process reads is looked up in /proc")
 @pytest.mark.parametrize(
     ("number", "output"),

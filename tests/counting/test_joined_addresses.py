@@ -168,6 +168,7 @@ def test_random_spellings_have_the_numbers_of_one_spelling() -> None:
         ), seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kept", [0, 1000])
 def test_the_notice_counts_the_queries_in_which_a_page_has_several_ids(
     kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

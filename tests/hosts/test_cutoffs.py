@@ -32,7 +32,7 @@ def in_ranx(cutoff: int) -> Any:
     return ranx.evaluate(ranx_host.Qrels(QRELS), ranx_host.Run(RUN), f"n_cg@{cutoff}")
 
 
-@pytest.mark.parametrize("score", [in_ir_measures, in_pytrec_eval, in_ranx])
+@pytest.mark.parametrize("score", [in_ir_measures, in_pytrec_eval, pytest.param(in_ranx, marks=pytest.mark.slow)])
 def test_a_host_says_that_a_cutoff_counts_iterations(
     score: Callable[[int], Any], recwarn: pytest.WarningsRecorder
 ) -> None:

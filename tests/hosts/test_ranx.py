@@ -68,6 +68,7 @@ def plain_ranx(qrels: gg.Qrels, run: Any, metric_names: list[str]) -> dict[str, 
         host.register()
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
 @pytest.mark.parametrize("seed", range(how_many(2, full=12)))
 def test_random_runs_with_repeats_have_the_values_of_evaluate_and_of_plain_ranx(seed: int) -> None:
@@ -126,7 +127,8 @@ def values(folder: Path, run: str, order: str) -> dict[str, float]:
 
 
 @pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.each  # ranx compiles for some seconds for ids of each length
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.slow] * (x != "guideline")) for x in EXAMPLES])
 def test_the_numbers_of_every_worked_example_come_out_of_ranx(name: str) -> None:
     folder = FOLDER / name
     qrels = host.Qrels(folder / "qrels.txt")

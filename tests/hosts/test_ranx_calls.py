@@ -115,6 +115,7 @@ def test_a_query_with_nothing_but_empty_iterations_is_one_with_searches() -> Non
     assert scores["ndcg@10"][1] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [dict, ranx.Qrels, host.Qrels], ids=["dict", "ranx", "ours"])
 @pytest.mark.parametrize("kind", ["dict", "ranx", "ours"])
 def test_dicts_and_ranx_s_own_classes_are_one_iteration(make: Callable[[Any], Any], kind: str) -> None:
@@ -139,6 +140,7 @@ def test_qrels_are_saved_as_ranx_saves_them(tmp_path: Path) -> None:
     assert ranx.Qrels.from_file(str(tmp_path / "qrels.trec")).to_dict() == qrels.to_dict() == QRELS
 
 
+@pytest.mark.slow
 def test_a_plain_run_is_one_notice_that_points_at_the_caller() -> None:
     plain = ranx.Run({"q1": {"da": 1.0}, "q2": {"de": 1.0}})
     with pytest.warns(gg.GoodgainNotice, match="no iterations in this run") as said:
@@ -147,6 +149,7 @@ def test_a_plain_run_is_one_notice_that_points_at_the_caller() -> None:
     assert said[0].filename != host.__file__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "documents",
     [
@@ -174,6 +177,7 @@ def test_bare_arrays_have_no_ids_and_are_one_clear_error() -> None:
         ranx.evaluate(host.Qrels(QRELS), np.zeros((2, 1, 2)), "srr")
 
 
+@pytest.mark.slow
 def test_fractional_labels_are_kept_and_a_plain_ranx_qrels_has_cut_them() -> None:
     labels = {"q": {"da": 2.9, "db": 1.8}}
     run = host.Run(in_one_search({"q": {"da": 2.0, "db": 1.0}}))

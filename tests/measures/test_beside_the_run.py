@@ -90,6 +90,7 @@ def integrate(points: list[tuple[Fraction, Fraction]], budget: Fraction) -> Frac
     return area / budget
 
 
+@pytest.mark.slow
 def test_random_areas_and_values_at_a_budget_are_those_of_the_definition() -> None:
     random = Random(3)
     for _ in range(how_many(3, full=15)):

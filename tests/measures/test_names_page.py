@@ -73,6 +73,7 @@ def test_measures_have_the_values_of_pytrec_eval() -> None:
         assert dict(rows.select("query_id", "value").iter_rows()) == pytest.approx(values), name
 
 
+@pytest.mark.slow
 def test_measures_have_the_values_of_ranx() -> None:
     pairs = {name: ours for name, ours in pair_names("ranx").items() if not name.startswith("-")}
     found = ranx.evaluate(ranx.Qrels(QRELS), ranx.Run(RUN), [*pairs])

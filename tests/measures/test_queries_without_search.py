@@ -115,6 +115,7 @@ def test_every_declared_measure_follows_the_rule(random: Random) -> None:
             assert scores[name] == (pytest.approx(math.fsum(known) / len(known)) if known else None), name
 
 
+@pytest.mark.slow
 @settings(max_examples=how_many(2, full=10), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_compare_and_ir_measures_leave_out_the_same_queries(random: Random) -> None:

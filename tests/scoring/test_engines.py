@@ -87,6 +87,7 @@ def test_lazy_engines_do_what_memory_does(check: str, engine: str) -> None:
     getattr(checks, check)(LAZY[engine])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", some_of(LAZY, every=2))
 def test_parts_of_any_size_have_the_values_of_one(engine: str, tmp_path: Path) -> None:
     for seed in range(how_many(10, full=24)):

@@ -204,6 +204,7 @@ def test_a_test_of_all_signs_is_exact_in_the_signature() -> None:
     assert gg.compare(qrels, systems, "R@33").signature["signs"] == "exact"
 
 
+@pytest.mark.slow
 def test_more_than_1000_pairs_have_no_intervals_and_a_note_says_so() -> None:
     """46 systems on 12 queries: 1,035 pairs. With a baseline the same systems have intervals."""
     qrels = {f"q{query}": {f"d{rank}": 1 for rank in range(46)} for query in range(12)}

@@ -199,6 +199,7 @@ def make_outcomes(random: Random, query_ids: list[str], systems: Mapping[str, li
     return pl.DataFrame(rows, schema=["query_id", "system", "replicate", "completed"], orient="row")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [1, 2])
 def test_the_queries_and_values_are_those_of_compare_whatever_is_missing_or_incomplete(runs: int) -> None:
     random = Random(21)

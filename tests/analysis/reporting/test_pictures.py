@@ -45,6 +45,7 @@ def flatten(value: Any) -> list[float]:
     return [number for one in value for number in flatten(one)] if isinstance(value, list) else [value]
 
 
+@pytest.mark.slow
 def test_each_picture_is_the_one_that_this_matplotlib_draws(pictures: dict[str, Any], tmp_path: Any) -> None:
     for name, figure in list(pictures.items())[: how_many(1, full=len(pictures))]:
         stored = (IMAGES / f"{name}.svg").read_text(encoding="utf-8")

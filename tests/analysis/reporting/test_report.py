@@ -385,6 +385,7 @@ def test_the_page_shows_the_first_reasons_for_doubt_and_folds_the_others(
     assert (f"<summary>{len(doubts) - most} more</summary>" in folded) == (len(doubts) > most)
 
 
+@pytest.mark.slow
 def test_explanations_of_many_systems_are_folded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goodgain.analysis.reporting.report.MOST_SHOWN", 2)
     runs = {"base": RUNS["quick"], **dict.fromkeys("abc", RUNS["late"])}
@@ -430,6 +431,7 @@ def test_tiles_have_the_verdicts_of_compare_but_for_the_number_of_searches(page:
     assert shown == wanted and {*shown.values()} == {"unclear", "worse", "better", ""}
 
 
+@pytest.mark.slow
 def test_the_headline_says_chance_exactly_where_the_verdict_is_unclear(tmp_path: Path) -> None:
     for number, (old, new) in enumerate(itertools.product(range(4), repeat=2)):
         qrels = {f"q{k}": {"a": 3, "b": 3, "c": 3} for k in range(8)}
@@ -446,6 +448,7 @@ def test_the_headline_says_chance_exactly_where_the_verdict_is_unclear(tmp_path:
         assert ("find the same share" in headline) == (verdict == "equal"), headline
 
 
+@pytest.mark.slow
 def test_a_report_of_many_systems_says_what_it_leaves_out_and_how_it_chose(tmp_path: Path) -> None:
     qrels = {f"q{k}": {"a": 3, "b": 3} for k in range(8)}
     runs = {
@@ -476,6 +479,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> str:
     return gg.report(qrels, runs, tmp_path_factory.mktemp("many") / "a.html", "nCG SRR").read_text()
 
 
+@pytest.mark.slow
 def test_of_many_systems_the_first_and_the_best_have_colours_and_the_page_says_so(many: str) -> None:
     highlights = ["s0", "s8", "s7", "s6"]
     assert f"pictures of single systems: {', '.join(highlights)}. The 5 other systems are grey lines." in many
@@ -499,6 +503,7 @@ def test_of_many_systems_the_first_and_the_best_have_colours_and_the_page_says_s
     assert {"5 other systems", *highlights} <= {*labels} and "s3" not in labels
 
 
+@pytest.mark.slow
 def test_the_tables_of_many_systems_have_a_row_for_each_and_a_table_for_each_measure(many: str) -> None:
     section = many.partition('<section id="tables"')[2].partition("</section>")[0]
     shown = section.partition("The differences in sentences")[0]

@@ -49,6 +49,7 @@ def test_each_search_has_what_it_added_and_cost(tmp_path: Path) -> None:
                 assert row[what] == pytest.approx(mean(of_search))
 
 
+@pytest.mark.slow
 def test_the_last_row_has_what_was_spent_after_the_last_search(tmp_path: Path) -> None:
     data = json.loads(write(tmp_path / "a.json", AGENTS / "costs.csv"))
     for name in RUNS:

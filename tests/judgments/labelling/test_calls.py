@@ -92,6 +92,7 @@ def test_good_answers_are_kept_and_each_fault_has_its_status() -> None:
     assert server.count == count + count // 20 * len(passing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_packed", [False, True])
 def test_a_body_without_end_is_read_up_to_a_limit(is_packed: bool) -> None:
     """16 MB are enough to say that it is no answer."""
@@ -113,6 +114,7 @@ def test_a_body_without_end_is_read_up_to_a_limit(is_packed: bool) -> None:
     assert is_packed or sum(sent) < 100 << 20
 
 
+@pytest.mark.slow
 def test_an_answer_that_drips_ends_too() -> None:
     """Each byte comes in time, and all of them would take an hour."""
 
@@ -128,6 +130,7 @@ def test_an_answer_that_drips_ends_too() -> None:
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "piece"),
     [(b"HTTP/1.1 200 OK\r\nx-slow: ", b"a"), (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n")],
@@ -150,6 +153,7 @@ def test_headers_that_drip_end_too(head: bytes, piece: bytes, monkeypatch: pytes
     assert time.monotonic() - began < 8
 
 
+@pytest.mark.slow
 def test_the_wait_for_the_limits_per_minute_is_no_part_of_the_time_of_a_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -165,6 +169,7 @@ def test_the_wait_for_the_limits_per_minute_is_no_part_of_the_time_of_a_request(
         assert ask(server, 1, tries=1, timeout=1.0)["status"].to_list() == ["ok"]
 
 
+@pytest.mark.slow
 def test_retry_after_is_obeyed() -> None:
     def script(call: Call) -> Any:
         return good() if call.before else (429, {"error": {"message": "slow"}}, {"Retry-After": "1"})
@@ -258,6 +263,7 @@ def test_a_doc_id_is_not_the_key() -> None:
     assert (server.count, grades["grade"].to_list()) == (2, [3, 3, 3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("says_usage", [True, False])
 def test_the_budget_of_tokens_is_never_passed(says_usage: bool) -> None:
     """The bytes of what is sent and the largest answer are reserved; what the endpoint counts takes their place."""

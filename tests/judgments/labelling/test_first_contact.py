@@ -106,6 +106,7 @@ def test_a_port_that_takes_no_connection_in_time_stops_the_job() -> None:
             ask_at(f"http://127.0.0.1:{full.getsockname()[1]}/v1", timeout=0.5)
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_refused_after_the_first_answer_is_tried_again() -> None:
     with contextlib.ExitStack() as stack:
 
@@ -124,6 +125,7 @@ def test_a_connection_that_is_refused_after_the_first_answer_is_tried_again() ->
         assert (server.count, again[0].count) == (1, 3)
 
 
+@pytest.mark.slow
 def test_only_what_was_sent_is_counted_when_the_endpoint_goes_away(tmp_path: Path) -> None:
     def script(call: Call) -> Any:
         server.close()

@@ -93,6 +93,7 @@ def test_the_command_finds_failed_calls_after_a_changed_option(tmp_path: Path, m
     assert "grades.jsonl: 2: 6\n" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_first_error_is_told_while_calls_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goodgain.judgments.labelling.endpoint._TELL_AFTER", 0.2)
 
@@ -108,6 +109,7 @@ def test_a_first_error_is_told_while_calls_are_tried_again(monkeypatch: pytest.M
     )
 
 
+@pytest.mark.slow
 def test_an_error_after_a_good_answer_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("goodgain.judgments.labelling.endpoint._TELL_AFTER", 0.0)
 

@@ -69,7 +69,9 @@ def write_reply(reply: dict[str, Any], names: dict[str, str]) -> Any:
 
 
 @pytest.mark.each
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["rule"])
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=case["rule"], marks=[pytest.mark.slow] * case.get("slow", False)) for case in CASES]
+)
 def test_an_endpoint_s_answers_have_the_stated_outcome(
     case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
