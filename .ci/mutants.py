@@ -241,8 +241,11 @@ def find_words(change: Change) -> re.Pattern[str]:
     return re.compile("|".join([rf"\b{re.escape(word)}\b" for word in words] + [re.escape(text) for text in phrases]))
 
 
-def order_files(copy: Path, change: Change, calls: Calls) -> list[str]:
-    """Return the files that may notice a change: its examples, then those that have most of its words, cheap ones first."""
+def order_files(copy: Path, change: Change, calls: Calls, *, everything: bool) -> list[str]:
+    """Return the files that may notice a change: its examples, then those that have most of its words, cheap ones first.
+
+    What calls the change is known of few cases: with `everything`, slow tests of the module's own folder may call it too.
+    """
     module, function, _ = find_function(change)
     examples, words = str(change.path.relative_to(ROOT)), find_words(change)
     calls.of(examples)
@@ -256,8 +259,9 @@ def order_files(copy: Path, change: Change, calls: Calls) -> list[str]:
         known = calls.find_known(name, module, function).values()
         cost = sum(x or 0.0 for x in known) if calls.of(name)["whole"] else UNKNOWN_SECONDS
         nearby = bool(folders.intersection(file.parents))
-        if cost and (weight or nearby):
-            factor = 10 if own_folder in file.parents else 3 if nearby else 1
+        is_own = own_folder in file.parents
+        if (cost or (everything and is_own)) and (weight or nearby):
+            factor = 10 if is_own else 3 if nearby else 1
             counts[name] = -weight * factor, cost
     return [examples, *sorted(counts, key=lambda name: counts[name])]
 
@@ -266,7 +270,7 @@ def try_change(copy: Path, change: Change, calls: Calls, *, most: float, everyth
     """Return how a change ends (`ENDINGS`), and by which test, or how many files were tried."""
     target = copy / change.path.relative_to(ROOT)
     source = change.path.read_bytes()
-    files = order_files(copy, change, calls)
+    files = order_files(copy, change, calls, everything=everything)
     stages = [files[:AT_ONCE], *([file] for file in files[AT_ONCE:])]
     tried, began = 0, find_seconds()
     place = Place(*find_function(change)[:2], find_words(change))
