@@ -63,7 +63,8 @@ def describe_many_measures(frames: ComparisonFrames) -> Iterator[str]:
     asked = "" if frames.question.with_searched else " asked for"  # a page can show further measures
     yield (
         f"Verdicts are not corrected over the {measures} measures{asked}: {among} differ significantly in at least one of them "
-        f"with a chance of {100 * frames.chance_of_decision:.2g} %. {spell('correct_over', 'measures')} corrects over all measures."
+        f"with a chance of {100 * frames.chance_of_decision:.2g} %. "
+        f"With {spell('correct_over', 'measures')}, compare corrects over all measures."
     )
 
 
