@@ -118,21 +118,33 @@ class Coverage(NamedTuple):
         lowest: Any = self.numbering.get_column("lowest").min()
         return None if lowest is None else int(lowest)
 
+    @property
+    def highest(self) -> int | None:
+        """The highest iteration number in the run; None for an empty run."""
+        highest: Any = self.numbering.get_column("highest").max()
+        return None if highest is None else int(highest)
+
     def find_first_iteration(self, run: Run | RunFile) -> int | None:
         """Return the lowest iteration number in the run; None if the run has no iterations of its own."""
         is_paged = run.reading.page is not None
         return None if is_paged or self.lacks_iterations(run) else self.lowest
 
     def lacks_iterations(self, run: Run | RunFile) -> bool:
-        highest: Any = self.numbering.get_column("highest").max()
-        return self.lowest is not None and lacks_iterations(run.has_iterations, self.lowest, highest)
+        return self.lowest is not None and lacks_iterations(run.has_iterations, self.lowest, self.highest)
 
     @property
     def renumbered_queries(self) -> int:
-        """The number of queries whose iteration numbers have gaps, or do not start at the lowest number in the run."""
+        """The number of queries whose iteration numbers have gaps, or do not start at 1, or at 0 if a query of the run does.
+
+        If all iterations of the run have one number, whatever it is, no number is missing.
+        """
+        first = self.lowest
+        if first is not None and first != self.highest:
+            first = min(first, 1)
+
         renumbered = 0
         for row in self.numbering.iter_rows(named=True):
-            if not row["is_dense"] or row["lowest"] != self.lowest:
+            if not row["is_dense"] or row["lowest"] != first:
                 renumbered += row["queries"]
         return renumbered
 
