@@ -137,7 +137,7 @@ def test_a_file_of_spans_of_no_known_kind_is_refused_with_what_it_holds(
         read_traces(path)
 
     good = save(_agent_spans(1, "d1", 1), "good.json")
-    with pytest.warns(GoodgainNotice, match="1 traces or files were left out"):
+    with pytest.warns(GoodgainNotice, match="1 trace or file was left out"):
         assert by_iteration(read_traces([path, good], errors="skip")) == [["d1"]]
 
 

@@ -255,6 +255,6 @@ def test_what_is_not_understood_is_an_error_if_asked_for_although_there_are_sear
         read_traces(path, strict=True)
     good = tmp_path / "q2.json"
     good.write_text(json.dumps(story))
-    with pytest.warns(GoodgainNotice, match=r"1 traces or files were left out: .*critic"):
+    with pytest.warns(GoodgainNotice, match=r"1 trace or file was left out: .*critic"):
         assert set(read_traces([path, good], strict=True, errors="skip")["query_id"]) == {"q2"}
     assert by_iteration(read_traces(good, strict=True)) == [["d1"]]

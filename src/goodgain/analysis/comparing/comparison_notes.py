@@ -476,8 +476,9 @@ def describe_replicates(
         if left_out and "missing" in scores_of_system.signature:
             fact = "a run lacks a query that another run has"
             effect = "There the mean is over fewer runs."
-            text = f"{name}: {fact}, {left_out:,} times. {effect}"
-            of_several = OfSeveral(f"{fact.capitalize()}. {effect}", f"{left_out:,} times", system=name)
+            times = count_of(left_out, "time")
+            text = f"{name}: {fact}, {times}. {effect}"
+            of_several = OfSeveral(f"{fact.capitalize()}. {effect}", times, system=name)
             yield GoodgainNotice("absent_queries", text, of_several=of_several)
     yield from describe_dependence({name: runs[name] for name in repeated})
 

@@ -347,7 +347,9 @@ class Summary(msgspec.Struct):
 
     def describe_errors(self) -> str:
         errors = self.first_errors[:_MAX_ERRORS_SHOWN]
-        sentence = f"{self.errors} traces or files were left out: {' | '.join(errors)}"
+        verb = "was" if self.errors == 1 else "were"
+        count = count_of(self.errors, "trace or file", "traces or files")
+        sentence = f"{count} {verb} left out: {' | '.join(errors)}"
         if self.errors > len(errors):
             sentence += f" (and {self.errors - len(errors)} more)"
         return sentence
