@@ -143,7 +143,8 @@ def choose_known(quantity: str, pools: Mapping[str, pl.DataFrame], with_cost: Ma
         unknown = with_search.filter(~is_known)
         if len(unknown) and len(unknown) == len(with_search):
             raise InputError(
-                f"{spell('costs')} has no {quantity} for any judged query of {name or 'the run'}. Write query ids and iterations as in the run."
+                f"{spell('costs')} has no {quantity} for any judged query of {name or 'the run'}. Write query ids and iterations as in "
+                "the run."
             )
         without_costs.update(unknown.get_column("query_id"))
     if not without_costs:
