@@ -142,10 +142,8 @@ def choose_known(quantity: str, pools: Mapping[str, pl.DataFrame], with_cost: Ma
         is_known = pl.col("query_id").is_in(with_cost[name]["query_id"].implode())
         unknown = with_search.filter(~is_known)
         if len(unknown) and len(unknown) == len(with_search):
-            raise InputError(
-                f"{spell('costs')} has no {quantity} for any judged query of {name or 'the run'}. Write query ids and iterations as in "
-                "the run."
-            )
+            fact = f"has no {quantity} for any judged query of {name or 'the run'}"
+            raise InputError(f"{spell('costs')} {fact}. Write query ids and iterations as in the run.")
         without_costs.update(unknown.get_column("query_id"))
     if not without_costs:
         return query_ids
