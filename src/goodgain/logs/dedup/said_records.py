@@ -150,8 +150,7 @@ def _find_records(records: Records, keys: dict[_Key, _Key]) -> Iterator[tuple[_K
         forms.append(("id", pl.col("text")))
 
     for form, expression in forms:
-        values = frame.select("scope", "record", value=expression.str.split(SEVERAL))
-        values = values.explode("value").drop_nulls("value")
+        values = frame.select("scope", "record", value=expression.str.split(SEVERAL)).explode("value")
         wanted = ids if form == "id" else urls
         for scope, record, value in values.filter(pl.col("value").is_in(wanted)).iter_rows():
             yield (form, value), scope, record
