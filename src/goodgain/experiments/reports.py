@@ -86,14 +86,14 @@ def _add_doubts(evidence: Evidence, notices: list[GoodgainNotice]) -> Evidence:
     reasons = [str(notice) for notice in notices if notice.kind in REASONS]
     texts = [str(notice) for notice in notices]
     choice = describe_choice(evidence.opening)
-    doubts = list_doubts(evidence.comparison, texts, has_replicates=evidence.has_replicates, choice=choice)
+    doubts = list_doubts(evidence.comparison, texts, of_first_runs=evidence.has_replicates, choice=choice)
     further = tuple(doubt for doubt in doubts if doubt not in reasons)
     return replace(evidence, reasons=tuple(reasons), doubts=further)
 
 
 def _add_doubts_without_labels(evidence: EvidenceWithoutLabels, notices: list[GoodgainNotice]) -> EvidenceWithoutLabels:
     texts = [str(notice) for notice in notices]
-    doubts = list_doubts(evidence.comparison, texts, has_replicates=evidence.has_replicates, choice="")
+    doubts = list_doubts(evidence.comparison, texts, of_first_runs=False)  # it has neither causes nor searches
     in_headline: list[str] = []
     if evidence.comparison is not None:
         in_headline = list_unknown(evidence.comparison)

@@ -129,3 +129,9 @@ def test_advice_on_different_ends_names_the_command_that_has_the_option(tmp_path
     doubts = json.loads((tmp_path / "r.json").read_text("utf-8"))["doubts"]
     (doubt,) = (text for text in doubts if "--iterations" in text)
     assert doubt.endswith("Also run compare at a fixed iteration: @i, or --iterations.")
+
+
+def test_a_page_says_nothing_of_causes_and_searches_which_it_has_not(tmp_path: Path) -> None:
+    systems = {"once": RUNS["quick"], "often": [RUNS["late"], RUNS["quick"]]}
+    path = gg.report(gg.NO_LABELS, systems, tmp_path / "r.html")
+    assert "Causes and searches" not in path.read_text("utf-8")

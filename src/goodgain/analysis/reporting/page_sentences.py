@@ -212,11 +212,12 @@ def _count_searches(value: float) -> str:
 
 
 def list_doubts(
-    comparison: Comparison | None, notices: Sequence[str], *, has_replicates: bool, choice: str = ""
+    comparison: Comparison | None, notices: Sequence[str], *, of_first_runs: bool, choice: str = ""
 ) -> list[str]:
     """Return reasons for doubt: what concerns every value, then the notes of the comparison and the notices of all steps.
 
-    `choice` says how the system of the headline was chosen.
+    `choice` says how the system of the headline was chosen. With `of_first_runs`, the page has causes and searches of the first
+    runs alone.
     """
     doubts: list[str] = []
     if comparison is None:
@@ -225,7 +226,7 @@ def list_doubts(
         doubts.append(f"Only {count_of(number, 'query', 'queries')}: even a large difference may not hold for others.")
     if choice:
         doubts.append(choice)
-    if has_replicates:
+    if of_first_runs:
         doubts.append(
             "Causes and searches are those of the first run of each system; other values are means over runs."
         )

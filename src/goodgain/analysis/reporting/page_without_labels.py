@@ -82,10 +82,6 @@ class EvidenceWithoutLabels:
         return self.systems[0]
 
     @property
-    def has_replicates(self) -> bool:
-        return any(scores.replicates for scores in self.scores.values())
-
-    @property
     def number(self) -> int:
         return int(self.scores[self.base].signature["queries"])
 
