@@ -52,6 +52,21 @@ def test_holm_corrects_over_groups_and_the_verdict_follows() -> None:
     assert many_groups is not None and many_groups["verdict"].to_list() == ["better", "unclear", "unclear"]
 
 
+@pytest.mark.parametrize(
+    ("option", "correction"),
+    [
+        ({"correct_over": "measures"}, "Westfall and Young's method over all groups, pairs and measures"),
+        (
+            {"correction": "tukey"},
+            "the randomised Tukey test over all pairs of a measure, and by Bonferroni's method over groups",
+        ),
+    ],
+)
+def test_the_caption_of_groups_names_what_was_corrected_over(option: dict[str, str], correction: str) -> None:
+    found = quietly(FILES[0], RUNS, "nCG@3 nDCG@10", groups=GROUPS, **option)
+    assert f"randomisation test, corrected by {correction}**" in found.to_text("markdown")
+
+
 def test_scores_by_group_are_means_over_its_queries_and_sums_for_counts() -> None:
     scores = gg.evaluate(*FILES[:2], [gg.nCG @ 3, ir_measures.NumRet], groups=GROUPS)
     assert scores.by_group is not None

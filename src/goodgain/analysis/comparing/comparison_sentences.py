@@ -228,10 +228,14 @@ def describe_costs(frames: ComparisonFrames) -> str:
 
 def name_test(frames: ComparisonFrames, *, of_groups: bool = False) -> str:
     """Return the end of a caption: the test, its level, and what its p-values are corrected over."""
-    over_groups = "corrected by Holm's method over all groups and pairs of a measure"
-    if not frames.question.uses_holm:
-        over_groups = f"{describe_correction(frames)}, in all groups"
-    correction = over_groups if of_groups else describe_correction(frames)
+    correction = describe_correction(frames)
+    if of_groups:
+        correction = "corrected by Holm's method over all groups and pairs of a measure"
+        if frames.question.correct_over == "measures":
+            correction = "corrected by Westfall and Young's method over all groups, pairs and measures"
+        elif frames.question.correction == "tukey":
+            over_pairs = "corrected by the randomised Tukey test over all pairs of a measure"
+            correction = f"{over_pairs}, and by Bonferroni's method over groups"
     return f"Significance: p <= {frames.signature['alpha']:g}, randomisation test, {correction}"
 
 
