@@ -1,6 +1,5 @@
 """Gathers the data of a report without relevance labels."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from goodgain.analysis.comparing.comparison import Comparison
 from goodgain.analysis.reporting.page_sentences import describe_words
 from goodgain.analysis.reporting.page_tables import add_measures
 from goodgain.analysis.reporting.page_without_labels import TILES, WORDS_OF_LABELS, EvidenceWithoutLabels
-from goodgain.analysis.reporting.report_plan import list_curves
+from goodgain.analysis.reporting.report_plan import find_largest_cutoff, find_usual_cutoff, list_curves
 from goodgain.errors import InputError, without_notices
 from goodgain.experiments.compare_systems import compare_systems
 from goodgain.experiments.curves import draw_curve
@@ -37,7 +36,7 @@ def gather_without_labels(
     parsed = parse_measures(x.choose_measures(named), rel=x.options["rel"])
     x.check_labels(parsed)
 
-    cutoff = _find_cutoff(x)
+    cutoff = find_largest_cutoff(parsed) or _find_usual_cutoff(x)
     tiles = parse_measures(" ".join(TILES).format(i=cutoff))
     comparison, with_tiles = None, None
     if len(x.systems) > 1:
@@ -67,12 +66,10 @@ def gather_without_labels(
     )
 
 
-def _find_cutoff(x: Scoring) -> int:
-    """Return the median number of iterations of a query in a run, rounded up and at least 1: the iteration of the tiles."""
+def _find_usual_cutoff(x: Scoring) -> int:
     counts = x.count_runs([DEFAULT_REL])
     lengths = pl.concat(counts_of_run[DEFAULT_REL].pools.get_column("N") for counts_of_run in counts.values())
-    median: Any = lengths.median()
-    return max(1, math.ceil(median or 1))
+    return find_usual_cutoff(lengths)
 
 
 def _compare(x: Scoring, named: Measures | None, tables: Mapping[str, Any]) -> Comparison:

@@ -38,6 +38,12 @@ def test_a_page_has_no_section_about_labels_and_none_that_is_empty(systems: list
     assert "goodgain.pool(runs)" in page
 
 
+def test_tiles_have_the_largest_iteration_that_measures_name(tmp_path: Path) -> None:
+    page = write(tmp_path / "r.html", RUNS, "SRR@2 NumUnique@3 NumResults")
+    assert "NumUnique@3" in page and "SRR@3" in page
+    assert "SRR@6" not in page
+
+
 def test_tiles_have_the_means_of_the_comparison(tmp_path: Path) -> None:
     page = write(tmp_path / "r.html", RUNS)
     tiles = re.findall(r'<div class="tile"><p><b>(.*?)</b>.*?<dl>(.*?)</dl>', page, re.DOTALL)

@@ -32,13 +32,9 @@ class Plan(NamedTuple):
         """Return the plan for the measures of a report. The explained measure is compared too, also if it is not one of them."""
         named = parse_measures(measures, rel=rel)
         explained = _choose_explained_measure(named, rel)
-        cutoffs = []
-        for measure in named:
-            if isinstance(measure, IterationMeasure) and measure.cutoff is not None:
-                cutoffs.append(measure.cutoff)
         curves = list_curves(named) or parse_measures("nCG", complete=False, rel=rel)
         measured = parse_measures([*named, explained.measure])
-        return cls(explained, measured, curves, max(cutoffs, default=None), rel)
+        return cls(explained, measured, curves, find_largest_cutoff(named), rel)
 
     @property
     def good(self) -> float:
@@ -50,10 +46,7 @@ class Plan(NamedTuple):
         `lengths` has the number of iterations of each query in each run. If none is above 1, only the first tile is returned: the
         others say nothing then.
         """
-        cutoff = self.cutoff
-        if not cutoff:
-            median: Any = lengths.median()
-            cutoff = max(1, math.ceil(median or 1))
+        cutoff = self.cutoff or find_usual_cutoff(lengths)
         names = " ".join(TILES).format(i=cutoff)
         tiles = parse_measures(names, rel=self.rel)  # not self.good: a threshold that nobody named has its own notice
         if tiles[0].params.get("rel", self.good) != self.good:  # the explained measure has a threshold of its own
@@ -62,6 +55,18 @@ class Plan(NamedTuple):
         if (most or 0) <= 1:
             tiles = tiles[:1]
         return cutoff, tiles
+
+
+def find_largest_cutoff(measures: Sequence[Any]) -> int | None:
+    """Return the largest iteration in the names of measures, or None if no measure names one."""
+    iterations = [measure for measure in measures if isinstance(measure, IterationMeasure)]
+    return max((measure.cutoff for measure in iterations if measure.cutoff is not None), default=None)
+
+
+def find_usual_cutoff(lengths: pl.Series) -> int:
+    """Return the median number of iterations of a query in a run, rounded up and at least 1."""
+    median: Any = lengths.median()
+    return max(1, math.ceil(median or 1))
 
 
 def list_curves(measures: Iterable[Any]) -> list[Any]:
