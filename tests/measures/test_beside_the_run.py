@@ -72,6 +72,10 @@ def test_the_threshold_of_a_call_is_that_of_the_measure_inside() -> None:
     scores = gg.evaluate(QRELS, RUN, "AreaOver(budget=3)", rel=3)
     assert {query: value for query, _, value in scores.per_query.iter_rows()} == wanted
     assert scores.signature["rel"] == [3]
+    asked = "AreaOver(measure='nCG(rel=1)',budget=3)"
+    assert [*gg.evaluate(QRELS, RUN, asked, rel=3).means] == [asked]  # the name shows the threshold that applies
+    with pytest.raises(gg.MeasureError, match="measure='nCGG' is not allowed"):
+        gg.evaluate(QRELS, RUN, "AreaOver(measure='nCGG',budget=3)", rel=3)
     assert gg.evaluate(QRELS, RUN, "AreaOver(measure='EvidenceRecall', budget=3)").signature["rel"] == [1]
     low = {"p": {"a": 1, "b": 1, "c": 2}}
     found = gg.evaluate(

@@ -319,7 +319,8 @@ def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) 
     normal = _simplify(measure)
     if rel is not None:
         check_rel(rel)
-    if rel is not None and isinstance(normal, IterationMeasure) and normal.declaration.uses_rel:
+    uses_rel = isinstance(normal, IterationMeasure) and normal.declaration.uses_rel
+    if rel is not None and uses_rel and not _sets_inner_rel(normal):
         normal = normal(**{"rel": rel, **normal.params})
 
     if complete and isinstance(normal, (IterationMeasure, RankedMeasure)):
@@ -329,6 +330,14 @@ def _finish(measure: ir_measures.Measure, *, complete: bool, rel: float | None) 
             check_given(normal, declared.find_rule)
         check_parameters(normal)
     return normal
+
+
+def _sets_inner_rel(measure: ir_measures.Measure) -> bool:
+    """Return whether the parameter `measure` sets `rel`, as in `AreaOver(measure='nCG(rel=1)',budget=3)`."""
+    try:
+        return isinstance(measure, SessionMeasure) and measure.inner is not None and "rel" in measure.inner.params
+    except MeasureError:
+        return False  # `validate_params` refuses the name
 
 
 #: A name: no white space or comma outside brackets and quotes. `parse_measure` reports an open bracket or quote.
