@@ -225,6 +225,9 @@ def test_what_is_missing_or_wrong_is_said() -> None:
     told = "RepeatedQueries@2 needs results=: give the table that goodgain convert --results writes"
     with pytest.raises(gg.InputError, match=told):
         gg.evaluate(QRELS, RUN, "RepeatedQueries@2")
+    beyond = pl.DataFrame({"query_id": ["p", "p"], "iteration": [1, 9], "seconds": [2.0, 3.0]})
+    with pytest.warns(gg.GoodgainNotice, match="that the run lacks, such as iteration 9 of query p"):
+        gg.evaluate(QRELS, RUN, "AreaOver(over='seconds',budget=9)", costs=beyond)
     with pytest.raises(gg.InputError, match=r"AreaOver\(over='tokens',budget=9\) needs costs="):
         gg.compare(QRELS, {"a": RUN, "b": RUN}, "AreaOver(over='tokens',budget=9)")
 

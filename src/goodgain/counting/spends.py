@@ -103,8 +103,8 @@ def _warn_of_other_iterations(over: str, system: str, rows: pl.DataFrame, costs:
         query_id, number = not_in_run.select(_NUMBER).row(0)
         notice(
             "costs_of_other_iterations",
-            f"{spell('costs')} has {over} for {count_of(len(not_in_run), 'iteration')} that {system} lacks, such as iteration "
-            f"{number} of query {query_id}. The curve leaves these costs out. Number iterations as in the run.",
+            f"{spell('costs')} has {over} for {count_of(len(not_in_run), 'iteration')} that {system or 'the run'} lacks, such as "
+            f"iteration {number} of query {query_id}. These costs are left out. Number iterations as in the run.",
         )
 
 
