@@ -3,9 +3,10 @@
 import polars as pl
 import pytest
 
+from goodgain.logs.dedup import deduplicate
 from goodgain.logs.dedup.document_types import canonical_name, normalise_texts, normalise_values, text_length
 from goodgain.logs.dedup.evidence import measure_overlap
-from tests.logs.dedup.writing import TEXTS
+from tests.logs.dedup.writing import TEXTS, frame, result
 
 
 def _normal(text: str | None) -> str | None:
@@ -61,3 +62,12 @@ def test_different_values_stay_different(name: str, values: list[str]) -> None:
 @pytest.mark.parametrize("name", ["FileId", "fileId", "file_id", "file-id", "FILE_ID", "File ID"])
 def test_a_name_is_known_in_every_spelling(name: str) -> None:
     assert canonical_name(name) == "file_id"
+
+
+def test_long_texts_are_compared_if_their_beginnings_are_equal() -> None:
+    beginning = " ".join(f"word{n}" for n in range(100))
+    texts = [beginning, beginning + " and an end", "other words " + beginning]
+    summary = deduplicate(
+        frame([result(doc_id=str(number), snippet=text) for number, text in enumerate(texts)])
+    ).summary
+    assert (summary.pairs, summary.undecided) == (1, 1)
