@@ -295,7 +295,12 @@ def test_a_name_that_means_something_else_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"better": "higher"}, {"better": "up", "bounds": (1, 0)}, {"better": "up", "costs": "money"}],
+    [
+        {"better": "higher"},
+        {"better": "up", "bounds": (1, 0)},
+        {"better": "up", "bounds": (1, 1)},
+        {"better": "up", "costs": "money"},
+    ],
 )
 def test_a_wrong_argument_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(gg.MeasureError, match="Wrong: "):

@@ -494,3 +494,11 @@ def test_the_texts_of_queries_stand_beside_their_ids(tmp_path: Path) -> None:
     assert "query_text" not in gg.explain(qrels, old, new).queries.columns
     pairs = gg.explain(qrels, [old, old], [new], queries=asked)
     assert {row["query_text"] for row in pairs.queries.to_dicts() if row["query_id"].startswith("q ")} == {asked["q"]}
+
+
+def test_an_iteration_whose_searches_have_no_text_has_none() -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2, 2], "doc_id": ["a", "x", "y"], "rank": [1, 1, 2]})
+    searches = {"search": [1, 1, 2], "search_query": [None, "dam", "flood"]}
+    results = run.with_columns(pl.Series(name, values) for name, values in searches.items())
+    explained = gg.explain({"q": {"a": 3}}, run, run, results=[results, results])
+    assert explained.iterations.get_column("query_text").unique(maintain_order=True).to_list() == [None, "dam; flood"]

@@ -15,6 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import goodgain as gg
+from goodgain.analysis.reporting.page_sentences import describe_spend
 from tests.support import oracle
 from tests.support.counts import how_many
 from tests.support.random_runs import Case, Shape, make_case
@@ -373,3 +374,15 @@ def test_costs_that_cannot_be_used_are_an_error_with_its_remedy(case: dict[str, 
     changed = pl.concat([changed.clear(), *[changed] * case.get("times", 1)])
     with pytest.raises(gg.InputError, match=case["error"]):
         spend_one(case.get("source", changed))
+
+
+def test_a_sentence_agrees_with_its_number_of_searches() -> None:
+    run = pl.DataFrame({"query_id": "q", "iteration": [1, 2], "doc_id": ["a", "x"], "rank": 1})
+    sentences = []
+    for price in (2, 4):
+        spends = gg.spend({"q": {"a": 3}}, {"late": run}, price_per_search=price, resamples=0)
+        sentences.append([*describe_spend(spends, price)][-1])
+    assert sentences == [
+        "late: at a price of 2 each, 1 search is worth it",
+        "late: at a price of 4 each, 0 searches are worth it",
+    ]
