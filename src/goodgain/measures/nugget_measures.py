@@ -112,8 +112,8 @@ NuggetScore = declare_of_nuggets(
     },
     rules={"strict": COMPUTED_RULES["judged_only"], "full": COMPUTED_RULES["rel"]},
     example=("NuggetScore@1", 0.5),
-    remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget; a query without a vital nugget has no "
-    "value with of='vital', where autonuggetizer writes 0",
+    remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget; with of='vital', null if no document "
+    "supports a vital nugget, where autonuggetizer writes 0",
 )
 NuggetGain = declare_of_nuggets(
     "NuggetGain",

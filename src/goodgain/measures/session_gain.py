@@ -186,7 +186,7 @@ SessionRBP = _declare(
     "the user stops with probability 1 - p, else reads the next result with probability b, or sends the next query",
     remark="the value is (1 - p) times the gain that this user is expected to meet; the gain j is our choice; a document "
     "that comes again counts again; negative labels count 0, and a label above max_rel is an error; with b=1 "
-    "it is RBP of the first iteration",
+    "only the first iteration counts",
 )
 
 _SUBTOPIC = ["query_id", "subtopic"]

@@ -177,6 +177,8 @@ NuggetRecall = declare_of_nuggets(
     source="nuggets of TREC RAG (autonuggetizer), with the union of the documents seen",
     own=NUGGETS | {"vital": ParamInfo(dtype=bool, default=False, desc="only vital nuggets count")},
     example=("NuggetRecall@1", 0.5),
+    remark="it needs qrels that were read with labels='subtopic': column 2 is the nugget; with vital=True, null if no document "
+    "supports a vital nugget",
 )
 NuggetCoverage = declare_of_nuggets(
     "NuggetCoverage",
