@@ -73,7 +73,7 @@ DOCUMENTS = (
     _choose("documents_of", ("both", "run", "qrels"), _OF, _OF_BOTH),
     _choose("chunks", ("collapse", "repeat"), _CHUNKS),
     Option("leave_out", _LEAVE_OUT, choices=("own",), detail="An iteration that loses all results still counts."),
-    _choose("urls", ("join", "keep"), _URLS),
+    _choose("urls", ("join", "keep"), _URLS, "If no id in the qrels is a URL, no ids are joined."),
 )
 _ORDER = "How several iterations become one ranking for classic measures."
 _MISSING = (
