@@ -85,6 +85,16 @@ def test_without_detect_only_shares_are_asked_about() -> None:
 
 
 @quiet
+def test_counts_alone_have_the_smallest_difference_and_no_advice() -> None:
+    qrels, runs = make_case(Random(2), 40, 12)
+    notes = take_notes(gg.compare(qrels, runs, "CG NumResults", baseline="old"))
+    assert len(notes) == 2
+    assert all(
+        re.fullmatch(r"12 queries can show a difference of [\d.]+ or more in \w+ \(power 0\.8\)\.", n) for n in notes
+    )
+
+
+@quiet
 def test_few_judged_queries_can_show_nothing() -> None:
     qrels, runs = make_case(Random(3), 20, 4)
     (note,) = take_notes(gg.compare(qrels, runs, "nCG", baseline="old"))

@@ -30,19 +30,19 @@ def describe_judged_part(frames: ComparisonFrames, *, most: int) -> Iterator[str
     ranges = question.find_ranges(frames.matrices, frames.largest_label)
 
     # A pair has two rows: the smallest difference that the queries can show, and the queries that `detect` takes.
-    # The default of `detect` says something only for shares.
-    pairs = []
-    for smallest, goal in zip(rows[::2], rows[1::2], strict=True):
-        if question.detect is not None or ranges[smallest["measure"]].is_share:
-            pairs.append((smallest, goal))
-    for smallest, goal in pairs[:most]:
+    # The default of `detect` says something only for shares, so they come first, and other measures get no advice.
+    pairs = [*zip(rows[::2], rows[1::2], strict=True)]
+    with_advice = [pair for pair in pairs if question.detect is not None or ranges[pair[0]["measure"]].is_share]
+    for smallest, goal in (with_advice or pairs)[:most]:
         between = f", {smallest['system']} against {smallest['against']}" if len(question.pairs) > 1 else ""
         difference = "no difference"
         if smallest["difference"] is not None:
             difference = f"a difference of {smallest['difference']:.4f} or more"
         queries = smallest["queries"]
-        advice = _advise_judging(goal["queries"], queries, detect, count_unjudged(frames.scores))
-        yield f"{count_queries(queries)} can show {difference} in {smallest['measure']}{between} (power {POWER:g}); {advice}."
+        text = f"{count_queries(queries)} can show {difference} in {smallest['measure']}{between} (power {POWER:g})"
+        if with_advice:
+            text += f"; {_advise_judging(goal['queries'], queries, detect, count_unjudged(frames.scores))}"
+        yield f"{text}."
 
 
 def _advise_judging(queries_of_goal: int | None, queries: int, detect: float, unjudged: int) -> str:
