@@ -84,7 +84,8 @@ def write_measures() -> str:
     parts = [
         "# All measures\n",
         NOTE,
-        "A document is good (in classic measures: relevant) if its label is at least `rel`. Parameters have their defaults.\n",
+        "A document is good (in classic measures: relevant) if its label is at least `rel`. Parameters have their defaults. "
+        "`help(gg.SessionDCG)` explains the parameters of a measure, but not of classic measures.\n",
         f"The values below are those of two examples:\n\n```pycon\n{ITERATIONS}{RANKING}\n```\n",
     ]
     for family, (heading, common) in FAMILIES.items():
