@@ -1,7 +1,8 @@
 """LangSmith runs from `Client.list_runs()`, the API or `langsmith trace export`, as lists, lines or trees.
 
 A root run is a turn. The turns of a thread are one trace. A search belongs to the step of the latest model run that started
-before the search. Searches before the first model run are one step. `dotted_order` gives the order of runs.
+before the search. Parallel searches of a parent share a step. Searches before the first model run are one step. `dotted_order`
+gives the order of runs.
 
 Lost: Results of searches that were exported without `outputs`. These searches are unrecorded.
 Query id: `query_id`, `question_id` or `qid` in `extra.metadata`, else the thread's id, else the trace's id.

@@ -1,7 +1,8 @@
 """Spans of OpenInference, OTel GenAI, Vercel AI SDK, Traceloop and Monocle: OTLP JSON, JSON Lines, tables of Phoenix.
 
 A root span is a turn. Turns with the same session.id are a trace. A search belongs to the step of the latest model span
-that started before the search under the same root. Searches before the first model span are one step.
+that started before the search under the same root. Parallel searches of a parent share a step. Searches before the first model
+span are one step.
 
 Lost: Results of searches whose contents were not captured, and of searches that appear only in the model's answer. Monocle keeps
 only 100 characters of the results of most retrievals. All these searches are unrecorded.
