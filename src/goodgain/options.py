@@ -88,7 +88,9 @@ _NO_GOOD_DETAIL = (
     "Each measure's own threshold counts. SRR, measures without a threshold (such as EU, CT and nSessionDCG) and measures that "
     "need no label keep these queries, and so do curves and `explain`."
 )
-_BOUNDS = "Also give bounds of each value: every unjudged result has the label 0, or the largest label."
+_BOUNDS = (
+    "Also give bounds of CG, SRE, P and others (not nDCG): every unjudged result has the label 0, or the largest label."
+)
 _NO_BOUNDS = (
     "docs/judging.md lists the measures that have bounds, such as CG, SRE, SRR and P. All others have none, such as nCG, nDCG, "
     "ERR, PerIteration, AreaOver and ValueAt."

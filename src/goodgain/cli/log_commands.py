@@ -180,7 +180,9 @@ def _group_traces(traces: Sequence[str]) -> list[str] | dict[str, list[str]]:
 @click.option("--explain", metavar="ID", help="Print why results were joined into the document ID.")
 @shared.choice_option("--policy", _POLICIES, "See docs/dedup.md.")
 @shared.choice_option("--level", ("passage", "document"), "The unit of a document.")
-@click.option("--trust-doc-id", is_flag=True, help="Compare only doc_ids, for a fixed corpus.")
+@click.option(
+    "--trust-doc-id", is_flag=True, help="Results with equal doc_ids are one document, with different doc_ids two."
+)
 @shared.file_option(
     "--with",
     "earlier",
