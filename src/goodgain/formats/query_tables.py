@@ -98,7 +98,7 @@ def read_groups(source: Any, judged: pl.Series) -> pl.DataFrame:
         verb = "has" if len(without_group) == 1 else "have"
         notice(
             "queries_without_group",
-            f"{label}: {number} {verb} no group: {examples}. These queries count only in the row `all`.",
+            f"{label}: {number} {verb} no group: {examples}. These queries count in no group.",
         )
     return groups
 
