@@ -208,8 +208,10 @@ def test_an_explanation_says_why_two_are_not_one() -> None:
 
 
 def test_a_document_that_is_not_there_cannot_be_explained() -> None:
-    with pytest.raises(InputError, match="no document 'x'"):
+    with pytest.raises(InputError, match="the results have no document 'x'"):
         deduplicate(_three()).explain("x")
+    with pytest.raises(InputError, match="the results in query q have no document 'x'"):
+        deduplicate(_three()).explain("x", query_id="q")
 
 
 def test_the_score_agrees_with_counting_by_hand() -> None:
@@ -264,6 +266,15 @@ def test_what_the_bound_leaves_out_is_said() -> None:
     assert deduplication.summary.pairs <= 10_000
     (cut,) = deduplication.summary.skipped
     assert (cut.kind, cut.buckets, cut.pairs) == ("title", 1, 1_000 * 999 // 2 - deduplication.summary.pairs)
+
+
+@pytest.mark.parametrize(("most", "groups"), [(9, 1), (10, 0)])
+def test_a_group_with_more_pairs_than_the_bound_is_said(most: int, groups: int) -> None:
+    rows = frame([result(url="https://example.org/a", author=f"author {n}", snippet=f"text {n}") for n in range(5)])
+    told = pytest.warns(GoodgainNotice, match="left pairs uncompared") if groups else contextlib.nullcontext()
+    with told:
+        skipped = deduplicate(rows, pairs_a_key=most).summary.skipped
+    assert [(cut.buckets, cut.pairs) for cut in skipped if cut.kind == "group"] == [(1, 10)] * groups
 
 
 def test_repeats_are_found_in_a_bucket_that_is_cut() -> None:
