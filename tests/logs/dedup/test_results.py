@@ -1,5 +1,6 @@
 """What `deduplicate` takes and gives back: frames of any engine, runs, several systems, levels, policies, summary."""
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
