@@ -192,7 +192,7 @@ nDCGG = _declare(  # noqa: N816  # the n of nDCG
     own=GOOD | {"per": _PER},
     example=("nDCGG@2", 0.6088370724489878),
     remark="nDCGG(per=5) is DCGG@i / the DCGG@i of an ideal that finds at most 5 documents in each iteration, the highest labels "
-    "first. Without @i, this ideal ends where the query ends. An iteration with more than 5 results is an error",
+    "first. Without @i, this ideal ends where the query ends. More than 5 results in an iteration up to i are an error",
 )
 AllGood = _declare(
     "AllGood",
