@@ -121,7 +121,7 @@ def test_the_data_of_iterations_used_are_the_last_search_and_the_last_new_good_d
         schema=["query_id", "iteration", "doc_id"],
         orient="row",
     )
-    qrels = {query: {"a": 2} for query in ("p", "q", "r", "never searched")}
+    qrels = {query: {"a": 2, "b": 2} for query in ("p", "q", "r", "never searched")}
     found = plot_data.prepare_iterations_used(gg.ledger(qrels, run))
     assert found.columns == ["iteration", "last", "last_good"]
     assert found.rows() == [(0, 0, 1), (1, 1, 1), (2, 1, 1), (3, 1, 0)]

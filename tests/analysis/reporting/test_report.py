@@ -682,6 +682,14 @@ def test_the_command_of_files_on_disk_has_the_options_of_the_experiment(
     assert data | said_otherwise == again | said_otherwise
 
 
+def test_the_call_has_all_runs_of_a_system(tmp_path: Path) -> None:
+    systems = {"one": [RUNS["late"]], "two": [RUNS["late"], RUNS["quick"]]}
+    x = gg.Experiment(AGENTS / "qrels.txt", systems, missing="absent")  # no option of the command
+    path = x.report(tmp_path / "a.json", "CG")
+    late, quick = (str(RUNS[name]) for name in ("late", "quick"))
+    assert f"{{'one': {late!r}, 'two': [{late!r}, {quick!r}]}}" in json.loads(path.read_text())["command"]
+
+
 def test_a_report_of_data_in_memory_says_so(tmp_path: Path) -> None:
     in_memory = gg.report({"q": {"a": 3}}, {"x": {"q": {"a": 1.0}}}, tmp_path / "b.html", "CG")
     page = in_memory.read_text()
