@@ -235,6 +235,6 @@ def warn_if_no_label_reaches(
     thresholds = " or ".join(f"{threshold:g}" for threshold in find_thresholds(beyond))
     notice(
         "no_good_label",
-        f"{_NO_LABEL} {thresholds} (the largest label is {largest:g}). So no document is good: CG, "
-        f"SRE and other measures are 0, and IterationsForAllGoodResults has its best value, 0; {remedy}",
+        f"{_NO_LABEL} {thresholds} (the largest label is {largest:g}). So no document is good, and measures such as CG and SRE "
+        f"cannot tell runs apart; {remedy}",
     )
