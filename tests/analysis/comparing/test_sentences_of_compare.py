@@ -391,6 +391,7 @@ def test_many_unclear_pairs_have_a_range_of_detectable_differences(detect: float
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gg.GoodgainNotice)
         compared = gg.compare(qrels, systems, "R@6 CG@1", detect=detect)
+        further = gg.compare(qrels, systems, "R@6 CG@1 P@2 P@4 P@6", detect=detect)
     (note,) = [note for note in compared.notes if "power 0.8" in note]
     smallest = compared.detectable.rows(named=True)[::2]
     assert len(smallest) > 24
@@ -406,6 +407,9 @@ def test_many_unclear_pairs_have_a_range_of_detectable_differences(detect: float
         expected.append((*ends, measure, str(len(differences))))
     assert told == expected
     assert "more difference" not in note and "Holm's correction over 36 pairs" in note
+
+    left_out = further.detectable.get_column("measure").n_unique() - 3
+    assert left_out > 0 and any(f"; {left_out} more measures (power" in note for note in further.notes)
 
     takes = re.search(r"a difference of 0\.0200 takes ([\d,]+) to ([\d,]+) queries", note)
     assert (takes is not None) == (detect is not None)
