@@ -266,3 +266,9 @@ def test_a_page_without_texts_says_what_judges_see(documents: list[str], seen: s
         write_judging_page(pooled.with_columns(query=pl.lit("question")), tmp_path / "sheet.html")
     (told,) = [str(one.message) for one in notices]
     assert told.startswith(seen) and "Give texts=" in told
+
+
+def test_the_path_of_a_page_can_be_a_string(tmp_path: Path) -> None:
+    pooled = gg.pool({"agent": {"q": {"a": 1.0}}}, queries={"q": "who?"}, texts={"a": "A"})
+    write_judging_page(pooled, str(tmp_path / "sheet.html"))
+    assert "who?" in (tmp_path / "sheet.html").read_text()

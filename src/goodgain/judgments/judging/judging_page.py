@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,12 @@ PAGES = (".html", ".htm")
 
 
 def write_judging_page(
-    pooled: pl.DataFrame, path: Path, *, scale: ScaleLike = "good-gain", seed: int = SEED, spreadsheet: bool = False
+    pooled: pl.DataFrame,
+    path: str | os.PathLike[str],
+    *,
+    scale: ScaleLike = "good-gain",
+    seed: int = SEED,
+    spreadsheet: bool = False,
 ) -> None:
     """Write a page that shows the documents of a pool one by one, and saves a judge's grades as a file for `judge`.
 
@@ -48,6 +54,7 @@ def write_judging_page(
     >>> "who built the dam?" in path.read_text()
     True
     """
+    path = Path(path)
     known = find_scale(scale)
     if pooled.is_empty():
         raise InputError(
