@@ -380,7 +380,7 @@ COUNTER_NOTICES = {
     "they are ids, write one record per line with a field query_id; else confirm with {query_id}.",
     "without_model": "{count:search is in a trace|searches are in traces} without a model's span, the first at "
     "{first}. {count:~It "
-    "follows others|They follow each other}, but each trace counts as one iteration. {sequential} splits them by "
+    "follows others|Not all overlap in time}, but each trace counts as one iteration. {sequential} splits them by "
     "time; {step} confirms this.",
     "other_ids": "calls of one query have several values of `{first}`. If each value is a query, pass "
     "{query_id_of_first}; "
