@@ -3,8 +3,8 @@
 The runs do not record which calls belong to one step, so each call is an iteration. With iteration="step", consecutive calls
 without reasoning or text between them are one iteration.
 
-Lost: Failed searches: published runs keep only the number of searches in `tool_call_counts`. The missing searches, and searches
-with `output: ""`, count as unrecorded.
+Lost: Failed searches: published runs keep only the number of searches in `tool_call_counts`. The missing searches count as
+unrecorded. So do searches with `output: ""` if no search has an output; else they are searches without results, with a notice.
 Query id: `query_id`. The system is `metadata.model`.
 Record: Pass `--iteration call` to confirm that each call is an iteration. Publish ids only, not the benchmark's texts.
 """

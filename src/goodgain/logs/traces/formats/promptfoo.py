@@ -1,6 +1,6 @@
 """Results of promptfoo (`promptfoo eval -o results.json`) for providers whose outputs are lists of results.
 
-A test is a query, and a provider is a system. Each output is one search. An output in prose is an answer, not a search.
+A test is a query, and a provider is a system. Each output is one search. An output in prose is an error.
 
 Lost: Assertions and their scores.
 Query id: `query_id`, `question_id`, `qid` or `task_id` in the test's `vars`, else `<file>-<k>` for the k-th test.
