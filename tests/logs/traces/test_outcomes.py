@@ -73,6 +73,18 @@ def test_scores_of_a_log_become_numbers_of_its_query(
     assert first["query_id"] in (tmp_path / "agent.run").read_text(encoding="utf-8")
 
 
+def test_downloads_of_langfuse_have_the_trace_beside_its_observations(tmp_path: Path) -> None:
+    story = json.loads((FIXTURES / "langfuse/story.json").read_text(encoding="utf-8"))
+    trace = story["traces"][-1]
+    observations = trace.pop("observations")
+    _score_langfuse({"traces": [trace]})
+    trace["metadata"] = json.dumps({"query_id": "q7"})  # the UI writes metadata as text
+    path = tmp_path / "log.json"
+    path.write_text(json.dumps({"trace": trace, "observations": observations}), encoding="utf-8")
+    first, *_ = convert(path, tmp_path)
+    assert (first["query_id"], first["match"], first["style"]) == ("q7", 1.0, 0.5)
+
+
 @pytest.mark.parametrize(
     ("record", "expected"), json.loads(Path(__file__).with_suffix(".json").read_text())["outcomes"], ids=str
 )
