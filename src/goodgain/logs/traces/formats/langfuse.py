@@ -111,10 +111,8 @@ def _read_value(source: Source, value: Any, at: str, trace: dict[str, Any], dept
     if key == "observations":
         if any(isinstance(text, str) for text in expect_list(record[key], f"{at}/{key}")):
             raise unexpected_value(f"{at}/{key}", "observations, each an object", record[key], _IDS_ONLY)
-        record = {
-            **object_or_empty(record.get("trace")),
-            **record,
-        }  # downloads of the UI have the trace beside its observations
+        # Downloads of the UI have the trace beside its observations.
+        record = {**object_or_empty(record.get("trace")), **record}
         session = get_either(record, "sessionId") or trace.get("sessionId")
         trace = {**record, "sessionId": session, OUTCOMES: find_outcomes(record)}
     else:
