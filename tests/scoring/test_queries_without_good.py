@@ -113,3 +113,21 @@ def test_a_baseline_file_made_with_the_other_choice_is_refused(tmp_path: Any) ->
     with pytest.raises(gg.InputError, match="no_good='absent' instead of no_good='keep'"):
         call(gg.compare, qrels, new, "RR", baseline_file=path)
     assert call(gg.compare, qrels, new, "RR", baseline_file=path, no_good="absent").pairs["queries"].to_list() == [9]
+
+
+@pytest.mark.parametrize(
+    ("options", "ends"),
+    [
+        ({}, "0, the best value, in 1 query without good documents, and 100, the worst, in 1 query."),
+        ({"missing": "absent"}, "0, the best value, in 1 query without good documents."),
+        ({"no_good": "absent"}, "100, the worst, in 1 query."),
+        ({"missing": "absent", "no_good": "absent"}, None),
+    ],
+)
+def test_a_notice_on_0_and_100_counts_only_queries_of_the_mean(options: dict[str, str], ends: str | None) -> None:
+    qrels = {"found": {"a": 2}, "lacking": {"a": 2}, "none": {"a": 1}}
+    run = {"found": {"a": 1.0}, "none": {"a": 1.0}}
+    with collect_notices() as notices:
+        gg.evaluate(qrels, run, "IterationsForAllGoodResults", **options)
+    told = [str(notice) for notice in notices if str(notice).startswith("IterationsForAllGoodResults")]
+    assert [notice.split(" Report")[0] for notice in told] == ([f"IterationsForAllGoodResults is {ends}"] if ends else [])

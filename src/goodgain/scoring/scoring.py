@@ -296,10 +296,11 @@ class Scoring:
         warn_of_first_iterations({name: of_run.first_iteration for name, of_run in scores.items()})
         with_iterations = [of_run.coverage for of_run in scores.values() if not of_run.lacks_iterations]
         self.warn_of_cutoffs(with_iterations, measures)
-        opened = self.opened  # each use looks it up by all systems
+        opened, missing = self.opened, self._options["missing"]  # each use of `opened` looks it up by all systems
+        without_good = self.find_queries_without_good(measures) if self._options["no_good"] == "absent" else {}
         for name, of_run in scores.items():
             with notices_about(opened.find_subject(name)):
-                warn_of_ends(of_run, measures)
+                warn_of_ends(of_run, measures, missing=missing, without_good=without_good)
 
     def warn_of_cutoffs(self, coverages: Sequence[pl.DataFrame], measures: Sequence[ir_measures.Measure]) -> None:
         """Give a notice on cutoffs that were probably meant as ranks. `coverages` are those of the runs with iterations."""

@@ -1,11 +1,12 @@
 """Gives notices on values that mark a special case: the best value for nothing, and ends of a scale."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import ir_measures
+import polars as pl
 
 from goodgain.errors import OfSeveral, count_of, notice
-from goodgain.measures.changed_scores import leave_out_empty
+from goodgain.measures.changed_scores import find_values, leave_out_empty
 from goodgain.measures.good_gain import NEVER
 from goodgain.measures.names import needs_results
 from goodgain.measures.scores import Scores
@@ -14,12 +15,20 @@ from goodgain.measures.scores import Scores
 _MOST_SHARES = 3
 
 
-def warn_of_ends(scores: Scores, measures: Iterable[ir_measures.Measure]) -> None:
-    """Give a notice if IterationsForAllGoodResults is 0 or 100 for some queries, because 0 and 100 mark special cases."""
+def warn_of_ends(
+    scores: Scores, measures: Iterable[ir_measures.Measure], *, missing: str, without_good: Mapping[str, pl.Series]
+) -> None:
+    """Give a notice if IterationsForAllGoodResults is 0 or 100 for some queries, because 0 and 100 mark special cases.
+
+    With `missing="absent"`, queries that the run lacks do not count. `without_good` maps measures to further queries that do not.
+    """
     for measure in measures:
         if measure.NAME != "IterationsForAllGoodResults":
             continue
-        values = scores.per_query.filter(measure=str(measure)).get_column("value")
+        counted = find_values(scores, missing).filter(measure=str(measure))
+        if str(measure) in without_good:
+            counted = counted.filter(~pl.col("query_id").is_in(without_good[str(measure)].implode()))
+        values = counted.get_column("value")
         best, worst = int((values == 0).sum()), int((values == NEVER).sum())
         ends, figures = [], []
         if best:
