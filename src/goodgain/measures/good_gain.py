@@ -271,7 +271,7 @@ EvidenceRecall = _declare(
     source="BrowseComp-Plus (arXiv 2508.06600), recall",
     own=_REL_1,
     example=("EvidenceRecall@2", 0.6666666666666666),
-    remark="it counts documents, and nCG weighs their labels; on labels 0 and 1 both are equal",
+    remark="it counts documents, and nCG weighs their labels; on labels 0 and 1 it equals nCG(rel=1)",
     shows="Share of the relevant documents found",
 )
 SearchPrecision = _declare(
