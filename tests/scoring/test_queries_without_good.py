@@ -130,4 +130,6 @@ def test_a_notice_on_0_and_100_counts_only_queries_of_the_mean(options: dict[str
     with collect_notices() as notices:
         gg.evaluate(qrels, run, "IterationsForAllGoodResults", **options)
     told = [str(notice) for notice in notices if str(notice).startswith("IterationsForAllGoodResults")]
-    assert [notice.split(" Report")[0] for notice in told] == ([f"IterationsForAllGoodResults is {ends}"] if ends else [])
+    assert [notice.split(" Report")[0] for notice in told] == (
+        [f"IterationsForAllGoodResults is {ends}"] if ends else []
+    )
