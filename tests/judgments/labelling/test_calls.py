@@ -224,6 +224,17 @@ def test_answers_of_the_journal_are_not_asked_for_again(tmp_path: Path) -> None:
     assert again.filter(pl.col("doc_id").is_in(first["doc_id"].to_list())).equals(first)
 
 
+def test_answers_to_the_older_prompt_are_told_if_the_default_prompt_asks_again(tmp_path: Path) -> None:
+    journal = tmp_path / "answers"
+    with serve(lambda call: good(number_of(call) % 5)) as server:
+        ask(server, 3, journal=journal, prompt="good-gain-1")
+        with pytest.warns(
+            gg.GoodgainNotice, match="the journal has 3 unused answers to the older prompt .* prompt='good-gain-1'"
+        ):
+            ask(server, 3, journal=journal)
+    assert server.count == 6
+
+
 CHANGES = CASES["changes of what is asked"]
 
 
