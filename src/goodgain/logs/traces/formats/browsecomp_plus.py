@@ -4,7 +4,7 @@ The runs do not record which calls belong to one step, so each call is an iterat
 without reasoning or text between them are one iteration.
 
 Lost: Failed searches: published runs keep only the number of searches in `tool_call_counts`. The missing searches count as
-unrecorded. So do searches with `output: ""` if no search has an output; else they are searches without results, with a notice.
+unrecorded. So do searches with `output: ""` if all have this output; else they are searches without results, with a notice.
 Query id: `query_id`. The system is `metadata.model`.
 Record: Pass `--iteration call` to confirm that each call is an iteration. Publish ids only, not the benchmark's texts.
 """
