@@ -392,3 +392,9 @@ def test_a_wrong_file_of_definitions_is_refused(text: str, told: str, tmp_path: 
     path.write_text(text)
     done = run_command("measures", "--define", path)
     assert done.returncode == 2 and told in done.stderr
+
+
+@pytest.mark.parametrize(("better", "has_value"), [("up", True), ("down", False)])
+def test_the_declaration_says_when_a_query_has_no_value(better: str, has_value: bool) -> None:
+    measure = gg.define("Mine", count_good, better=better)  # type: ignore[arg-type]  # one of its words
+    assert ("a query was not searched" in measure.declaration.null_if) is not has_value
