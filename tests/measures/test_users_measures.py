@@ -19,6 +19,7 @@ import goodgain as gg
 from goodgain.hosts import pytrec_eval as trec_host
 from goodgain.hosts import ranx as ranx_host
 from goodgain.measures.declaration import DECLARATIONS
+from goodgain.measures.names import parse_measures
 from goodgain.measures.users_values import COLUMNS
 from tests.support import oracle
 from tests.support.command import run_command
@@ -170,7 +171,7 @@ def test_hosts_have_the_values_of_evaluate() -> None:
     qrels, run = gg.read_qrels(qrels_frame(case.qrels)), gg.read_run(run_frame(case.run))
     names = [f"My{name}@2" for name in TEN if name not in oracle.WITHOUT_CUTOFF]
     wanted = gg.evaluate(qrels, run, names).mean()
-    measures = [ir_measures.parse_measure(name) for name in names]
+    measures = parse_measures(" ".join(names))  # ir_measures reads no names under Python 3.14
     found = ir_measures.calc_aggregate(measures, qrels, run)
     assert {str(measure): value for measure, value in found.items()} == pytest.approx(wanted, abs=1e-12)
 
