@@ -60,7 +60,7 @@ def define(
         title: the full name, for tables and reports.
         bounds: the smallest and the largest value; None without bounds. A value outside the bounds is an error.
         costs: `tokens`, `cost` or `seconds`, or a list of them. Each is one more column of the rows. The measure then needs
-            the table of costs (`evaluate(..., costs=)`), and works in evaluate, compare and report only.
+            the table of costs (`evaluate(..., costs=)`), and works in evaluate, compare, check and report only.
 
     Returns:
         The measure, with the type of ir_measures' measures: `FirstGood @ 3`, `FirstGood(rel=1)`.
