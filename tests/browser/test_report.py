@@ -88,6 +88,7 @@ def test_a_heading_sorts_and_says_so_to_a_screen_reader(open_file: Open, agents:
     check_quiet(opened)
 
 
+@pytest.mark.slow
 def test_the_query_of_the_headline_is_first_and_questions_come_before_ids(open_file: Open, agents: Path) -> None:
     opened = open_file(agents)
     link = opened.page.locator("header a#first")
@@ -195,6 +196,7 @@ def test_columns_that_do_not_fit_are_announced(open_file: Open, models: Path) ->
     assert "more columns" in wide.first.evaluate("box => getComputedStyle(box, '::before').content")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["agents", "models"])
 def test_the_verdict_is_in_the_first_screen_of_a_phone(
     open_file: Open, name: str, request: pytest.FixtureRequest

@@ -50,6 +50,7 @@ def count_by_hand(case: Case) -> dict[str, float]:
     return values
 
 
+@pytest.mark.slow
 @settings(max_examples=how_many(15, full=50), deadline=None)
 @given(shapes(words=False, by_iteration=False).flatmap(cases))
 def test_values_and_means_are_over_the_judged_queries(case: Case) -> None:

@@ -174,6 +174,7 @@ def test_results_new_in_each_search_are_those_of_the_ledger() -> None:
         assert shared.pairs.select("jaccard", "rbo").rows() in ([(1.0, pytest.approx(1.0))], [(None, None)])
 
 
+@pytest.mark.slow
 @quiet
 def test_large_files_and_engines_share_the_same(tmp_path: Path) -> None:
     import duckdb
