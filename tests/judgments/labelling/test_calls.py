@@ -463,7 +463,7 @@ def test_a_judge_of_the_agents_own_family_is_said() -> None:
     run = {"gpt-5-agent": {"q": {"a": 1.0}}, "bm25": {"q": {"a": 1.0}}}
     with serve(lambda call: good()) as server:
         with pytest.warns(gg.GoodgainNotice, match="the system gpt-5-agent are of one family"):
-            gg.label(run, {"q": "who"}, texts={"a": "b"}, model="openai/gpt-4.1-mini", base_url=server.url)
+            gg.label(run, {"q": "who"}, texts={"a": "b"}, model="openai/GPT-4.1-mini", base_url=server.url)
         gg.label(run, {"q": "who"}, texts={"a": "b"}, model="qwen3-32b", base_url=server.url)  # no notice
 
 
