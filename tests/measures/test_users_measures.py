@@ -8,7 +8,7 @@ import pickle
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import ir_measures
 import polars as pl
@@ -396,6 +396,6 @@ def test_a_wrong_file_of_definitions_is_refused(text: str, told: str, tmp_path: 
 
 
 @pytest.mark.parametrize(("better", "has_value"), [("up", True), ("down", False)])
-def test_the_declaration_says_when_a_query_has_no_value(better: str, has_value: bool) -> None:
-    measure = gg.define("Mine", count_good, better=better)  # type: ignore[arg-type]  # one of its words
+def test_the_declaration_says_when_a_query_has_no_value(better: Literal["up", "down"], has_value: bool) -> None:
+    measure = gg.define("Mine", count_good, better=better)
     assert ("a query was not searched" in measure.declaration.null_if) is not has_value
