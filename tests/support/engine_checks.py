@@ -193,7 +193,7 @@ def missing_iterations_are_added(put: Put) -> None:
 
 
 def queries_that_never_searched_are_known(put: Put) -> None:
-    rows = [("q", 2, "a"), ("idle", None, "-"), ("q", 3, "b"), ("still", None, None), ("e", 2, None)]
+    rows = [("q", 1, "a"), ("idle", None, "-"), ("q", 2, "b"), ("still", None, None), ("e", 1, None)]
     run = pl.DataFrame(rows, schema={"query_id": pl.String, "iteration": pl.Int64, "doc_id": pl.String}, orient="row")
     qrels = {name: {"a": 3} for name in ("q", "idle", "still", "e", "gone")}
     scores = gg.evaluate(qrels, put(run), "CG NumIter")
