@@ -34,7 +34,7 @@ _NOTHING = re.compile(
           (?:[\w-]+\s+){0,3}?(?:results?|documents?|matches|hits|passages|pages)\b
           (?:\s+(?:was|were|found|for|matching|returned|available|in)\b|\s*[.!:]?\s*$)
     | (?:[\w-]+\s+){1,3}(?:hasn't|has\s+not)\s+returned\s+any\s+results?\b
-    | found\s+(?:0|no)\s+(?:results?|documents?|matches)
+    | (?:found|returned)\s+(?:0|no|zero)\s+(?:[\w-]+\s+){0,2}?(?:results?|documents?|matches|hits|passages|pages)\b
     | (?:an?\s+)?(?:[\w-]+\s+){0,2}search\s+(?:for\s+.{0,400}?\s+)?(?:found|returned)\s+(?:0|no)\s+results?
     | no\s+search\s+results\s+or\s+information\s+found\b
     | (?:could\s+not|couldn't|did\s+not|didn't)\s+find\s+any\b
