@@ -288,6 +288,22 @@ def test_a_wrong_value_is_an_error_with_the_query(function: Any, told: str) -> N
         gg.evaluate({"q": {"b": 2}}, RUN, "Wrong")
 
 
+def test_bounds_contain_the_value_of_a_query_that_was_not_searched() -> None:
+    with pytest.raises(
+        gg.MeasureError, match=r"0, the value of a query that was not searched, is outside the bounds \(1, 5\)"
+    ):
+        gg.define("Stars", count_good, better="up", bounds=(1, 5))
+    gg.define("Stars", count_good, better="down", bounds=(1, 5))  # without a search, it has no value
+
+
+def test_bounds_are_not_rounded() -> None:
+    gg.define("Large", lambda rows: 1_234_567.5, better="up", bounds=(0, 1_234_567.5))
+    assert gg.evaluate({"q": {"b": 2}}, RUN, "Large").mean() == {"Large": 1_234_567.5}
+    gg.define("Large", lambda rows: 1_234_568.0, better="up", bounds=(0, 1_234_567.5))
+    with pytest.raises(gg.MeasureError, match="outside its bounds"):
+        gg.evaluate({"q": {"b": 2}}, RUN, "Large")
+
+
 @pytest.mark.parametrize("name", ["SRR", "srr", "n_cg", "nDCG", "P", "MAP", "hit", "DCG", "a-b", "", "lambda"])
 def test_a_name_that_means_something_else_is_refused(name: str) -> None:
     with pytest.raises(gg.MeasureError, match=r"there is a measure|cannot be the name"):

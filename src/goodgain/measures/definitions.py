@@ -58,7 +58,8 @@ def define(
         function: takes the ledger's rows of one query (a Polars frame), and returns a number, or None for no value.
         better: `up` if higher values are better, `down` if lower values are, None if neither.
         title: the full name, for tables and reports.
-        bounds: the smallest and the largest value; None without bounds. A value outside the bounds is an error.
+        bounds: the smallest and the largest value; None without bounds. A value outside the bounds is an error. They contain 0 if a
+            query that was not searched has the value 0.
         costs: `tokens`, `cost` or `seconds`, or a list of them. Each is one more column of the rows. The measure then needs
             the table of costs (`evaluate(..., costs=)`), and works in evaluate, compare, check and report only.
 
@@ -108,9 +109,14 @@ def _make_definition(
     if better not in ("up", "down", None):
         raise MeasureError(f"{name}: better={better!r} is not 'up', 'down' or None. Choose one of them.")
 
+    texts_of_bounds = _write_bounds(name, bounds)
     nulls = ["its function returns None"]
     if better == "down" or columns:
         nulls.append(NOT_SEARCHED)
+    elif bounds is not None and not bounds[0] <= 0 <= bounds[1]:
+        raise MeasureError(
+            f"{name}: 0, the value of a query that was not searched, is outside the bounds {bounds!r}. Widen them."
+        )
     if columns:
         nulls.append("costs= lacks the query")
     definition = Definition(
@@ -121,7 +127,7 @@ def _make_definition(
         source=f"your function {_name(function)}",
         family="defined",
         better=better,
-        bounds=_write_bounds(name, bounds),
+        bounds=texts_of_bounds,
         own=GOOD,
         rules={"cutoff": _CUTOFF},
         null_if=", or ".join(nulls),
@@ -190,8 +196,13 @@ def _write_bounds(name: str, bounds: tuple[float, float] | None) -> tuple[str, s
         raise MeasureError(
             f"{name}: the bounds {bounds!r} are not a smaller and a larger number. Write (0, 1), or None."
         )
-    least, most = bounds
-    return f"{least:g}", f"{most:g}"
+    return _write_exactly(bounds[0]), _write_exactly(bounds[1])
+
+
+def _write_exactly(number: float) -> str:
+    """Return a short text whose number is `number`: 1, 0.5, 1234567.5."""
+    text = f"{number:g}"
+    return text if float(text) == number else repr(float(number))
 
 
 def _describe(function: Callable[..., Any]) -> str:
