@@ -89,12 +89,9 @@ _NO_GOOD_DETAIL = (
     "need no label keep these queries, and so do curves and `explain`."
 )
 _BOUNDS = (
-    "Also give bounds of CG, SRE, P and others (not nDCG): every unjudged result has the label 0, or the largest label."
+    "Also give the bounds of measures that have them: every unjudged result has the label 0, or the largest label."
 )
-_NO_BOUNDS = (
-    "docs/judging.md lists the measures that have bounds, such as CG, SRE, SRR and P. All others have none, such as nCG, nDCG, "
-    "ERR, PerIteration, AreaOver and ValueAt."
-)
+_WITH_BOUNDS = "docs/judging.md lists the measures that have bounds."
 _OF_MEASURES = (
     "It applies to measures of iterations that name no `rel`; None means their default (2 for most). Classic measures keep "
     "their threshold."
@@ -107,7 +104,7 @@ SCORING = (
     _choose("missing", ("zero", "absent"), _MISSING),
     _choose("incomplete", ("keep", "zero", "absent"), _INCOMPLETE),
     _choose("no_good", ("keep", "absent"), _NO_GOOD, _NO_GOOD_DETAIL),
-    Option("bounds", _BOUNDS, bool, default=False, detail=_NO_BOUNDS),
+    Option("bounds", _BOUNDS, bool, default=False, detail=_WITH_BOUNDS),
 )
 _OF_SEARCHES = "RepeatedQueries needs it. For several systems give one table, or a list with a table per system."
 _OF_SPENDS = (
