@@ -103,7 +103,7 @@ COMPARE = SCORE | {
     "correction": ({}, {"correction": "tukey"}),
     "correct_over": ({}, {"correct_over": "measures"}),
     "outcomes": ({"outcomes": SOLVED}, {"outcomes": SOLVED.with_columns(solved=pl.Series([1, 1, None]))}),
-    "pass_k": ({}, {"pass_k": 1}),
+    "pass_k": ({"require": ["nCG>=0.5"], "pass_k": 2}, {"require": ["nCG>=0.5"], "pass_k": 1}),
     "detect": ({}, {"detect": 0.1}),
     "incomplete": ({"outcomes": BROKE_OFF}, {"outcomes": BROKE_OFF, "incomplete": "zero"}),
 }
@@ -136,7 +136,7 @@ def sign_scores(**options: Any) -> dict[str, Any]:
 
 def sign_comparison(**options: Any) -> dict[str, Any]:
     run = choose_run(options)
-    several = [run, run.filter(query_id="q1")] if "missing" in options else run
+    several = [run, run.filter(query_id="q1")] if {"missing", "pass_k"} & {*options} else run
     return gg.compare(
         choose_qrels(options), {"old": run, "new": several}, choose_measures(options), **options
     ).signature

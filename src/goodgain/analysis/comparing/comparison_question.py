@@ -129,6 +129,10 @@ class Question:
 
         if self.pass_k is not None:
             check_whole_number("pass_k", self.pass_k, 1)
+            has_repeats = any(len(names) > 1 for names in self.runs_of.values())
+            if not has_repeats or all(line.bound is None for line in self.lines):
+                needed = f"several runs of a system, and a requirement with a number, such as {spell('require', 'nCG@3>=0.5')}"
+                raise InputError(f"{spell('pass_k', self.pass_k)} needs {needed}.")
         _ = self.pairs, self.settings, self.asked  # each checks the options that it reads
 
     @property
