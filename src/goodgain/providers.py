@@ -378,7 +378,7 @@ def choose_labelling(measure: ir_measures.Measure, fractional: pl.Series) -> tup
     if measure.NAME == "nDCG" and measure["dcg"] == "log2" and "gains" not in measure.params:
         return measure, Labelling(scale=_find_scale(measure, fractional))
     raise MeasureError(
-        f"{measure} needs whole labels, and the qrels have the label {fractional[0]:g}; "
+        f"{measure} needs whole labels, and the qrels have the label {fractional[0]:.15g}; "
         "round the labels, or ask for linear nDCG, good-gain measures, or measures with rel="
     )
 

@@ -233,6 +233,11 @@ def test_fractional_labels_reach_classic_measures_only_where_they_mean_something
 def test_a_host_names_the_fractional_label() -> None:
     with pytest.raises(gg.InputError, match=r"the label 2\.2 is not a whole number"):
         ir_measures.calc_aggregate([nDCG @ 3, gg.CG], gg.read_qrels(FRACTIONAL), RANKING)
+    large = gg.read_qrels({"q": {"a": 123456.789}})
+    with pytest.raises(gg.InputError, match=r"the label 123456\.789 is not a whole number"):
+        ir_measures.calc_aggregate([nDCG @ 3], large, RANKING)
+    with pytest.raises(gg.MeasureError, match=r"the label 123456\.789; round the labels"):
+        gg.evaluate(large, RANKING, "nDCG(dcg='exp-log2')@3", provider="pytrec_eval")
 
 
 def test_whole_labels_reach_pytrec_eval_as_ints_whatever_they_came_as() -> None:

@@ -177,7 +177,7 @@ class Qrels(PandasFacade):
             InputError: a label is too large for trec_eval, or is not a whole number (ranx silently truncates 2.9 to 2).
         """
         if self.fractional is not None:
-            problem = f"the label {self.fractional:g} is not a whole number"
+            problem = f"the label {self.fractional:.15g} is not a whole number"
             need = "classic measures of other tools need whole labels"
             remedy = "use goodgain.evaluate, which computes the measures that are well defined for such labels"
             raise InputError(f"{problem}, and {need}; {remedy}")
