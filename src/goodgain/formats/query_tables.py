@@ -290,7 +290,7 @@ def read_costs(source: Any) -> pl.DataFrame:
 
     The source is a file, a frame, or a list of files and frames. The columns are query_id[, system][, replicate][, iteration],
     and any of calls, input_tokens, output_tokens, seconds and cost. The costs of a single run need no system. A row without an
-    iteration (or with iteration 0) has costs of the whole query.
+    iteration (or with iteration 0) has costs outside of iterations.
     """
     sources = source if isinstance(source, (list, tuple)) else [source]
     if not sources:

@@ -197,6 +197,22 @@ def test_the_runs_needed_give_a_power_of_80_percent() -> None:
     assert power[0] < 0.82 and power[1] > 0.78
 
 
+@pytest.mark.parametrize("queries", [6, 10, 30])
+def test_the_runs_needed_on_few_queries_are_those_of_the_t_test(queries: int) -> None:
+    differences = np.resize([1.0, -1.0], queries)
+    variance, noise = float(differences.var(ddof=1)), 0.9  # the share of reruns with three runs of each system
+    within = (noise * variance * 3 / 2, noise * variance * 3 / 2)
+    smallest = of.compute_detectable_difference(math.sqrt(variance), queries)
+    assert smallest is not None
+    runs = of.compute_replicates_needed(smallest / 2, differences, within, (3, 3))
+    assert runs is not None
+    power = [
+        of.compute_power(smallest / 2, math.sqrt(sum(within) / number + (1 - noise) * variance), queries)
+        for number in (runs - 1, runs)
+    ]
+    assert power[0] < 0.8 <= power[1]
+
+
 def test_tests_over_means_of_queries_keep_their_level_and_pooling_does_not() -> None:
     random, means, pooled = np.random.default_rng(8), [], []
     for _ in range(400):

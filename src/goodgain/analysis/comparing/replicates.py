@@ -321,8 +321,8 @@ def compute_replicates_needed(
 ) -> int | None:
     """Return how many runs each system needs to find a difference with power .8 on the same queries; None if none suffices.
 
-    r = (s_A^2 + s_B^2) / (Q d^2 / z^2 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of
-    the differences over queries without the noise of the runs, and z^2 is 7.85 at alpha .05.
+    r = (s_A^2 + s_B^2) / (d^2 / e^2 - s_d0^2), where s_d0^2 = max(0, s_d^2 - s_A^2 / r_A - s_B^2 / r_B) is the variance of the
+    differences over queries without the noise of the runs, and e is the difference that Q queries show if the spread is 1.
 
     `difference` is d. `differences` has the difference of the two means in each of Q queries. `within` has s_A^2 and s_B^2, the
     variances within queries. `runs` has r_A and r_B, the numbers of runs.
@@ -331,9 +331,9 @@ def compute_replicates_needed(
     >>> compute_replicates_needed(0.1, differences, (0.3, 0.3), (3, 3))
     9
     """
-    from scipy.special import ndtri
-
-    factor = float(ndtri(1 - alpha / 2) + ndtri(POWER)) ** 2
+    detectable = compute_detectable_difference(1.0, len(differences), alpha=alpha)
+    if detectable is None:
+        return None
     noise = sum(of / number for of, number in zip(within, runs, strict=True))
-    room = len(differences) * difference**2 / factor - max(0.0, float(differences.var(ddof=1)) - noise)
+    room = (difference / detectable) ** 2 - max(0.0, float(differences.var(ddof=1)) - noise)
     return max(1, math.ceil(sum(within) / room)) if room * _MOST_QUERIES > sum(within) else None
