@@ -85,8 +85,8 @@ _INCOMPLETE = (
 )
 _NO_GOOD = "Queries without a document that is good for a measure: keep counts the measure's own value, absent leaves them out."
 _NO_GOOD_DETAIL = (
-    "Each measure's own threshold counts. SRR, measures without a threshold (such as EU, CT and nSessionDCG) and measures that "
-    "need no label keep these queries, and so do curves and `explain`."
+    "Each measure's own threshold counts (for nDCG and ERR, a label above 0). SRR, measures without a threshold (such as EU, CT "
+    "and nSessionDCG) and measures that need no label keep these queries, and so do curves and `explain`."
 )
 _BOUNDS = (
     "Also give the bounds of measures that have them: every unjudged result has the label 0, or the largest label."
