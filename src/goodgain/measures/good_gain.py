@@ -331,6 +331,7 @@ NumUnique = _declare_count(
     lambda upto: upto.total(upto.each.UR),
     needs_labels=False,
     example=("NumUnique@2", 5.0),
+    by_repeats=True,
 )
 NumGood = _declare_count(
     "NumGood",
@@ -359,5 +360,6 @@ NumUnjudged = _declare_count(
     lambda upto: upto.total(upto.each.Unjudged),
     better="down",
     example=("NumUnjudged@2", 1.0),
+    by_repeats=True,
     from_labels=None,
 )
