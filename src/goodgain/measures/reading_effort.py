@@ -250,7 +250,7 @@ _UTILITY = AT_I | {
         dtype=str,
         choices=["paper", "dd"],
         default="paper",
-        desc="'dd' has the numbers of TREC Dynamic Domain's scorer: a reader who stops at a repeat has read nothing, and the "
+        desc="'dd' has the numbers of TREC Dynamic Domain's scorer: a reader who stops at a repeat has read no length, and the "
         "bounds of nEU put the documents of a nugget into one iteration after the other",
     ),
 }
