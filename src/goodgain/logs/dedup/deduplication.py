@@ -118,7 +118,8 @@ def deduplicate(
     Args:
         results: a run or a frame of results (any library that narwhals supports), or the path of a file from `write_results`.
         policy: `standard`, the default; `id`, which uses only item ids, equal URLs and trusted doc_ids; `strict`, in which any
-            difference in a compared field separates two results; or `content`, in which copies at another address are duplicates.
+            difference in a compared field separates two results; or `content`, in which copies at another host or path are
+            duplicates.
         across: columns across which results are deduplicated: `system`, `query_id`, both, or () for none. The default,
             `system`, lets one qrels file serve all systems.
         trust_doc_id: whether doc_ids alone decide which results are one document. None, the default: only if the
