@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from goodgain.errors import InputError
-from goodgain.logs.traces import formats, read_traces, to_run
+from goodgain.logs.traces import convert_traces, formats, read_traces, to_run
 from goodgain.logs.traces.formats import detect_format
 from goodgain.logs.traces.input.logs_and_archives import read_head
 
@@ -48,6 +50,17 @@ def test_every_fixture_and_every_format_is_expected() -> None:
     assert files == EXPECTED.keys() | NOT_RECORDED.keys()
     built_in = {name for name, form in formats().items() if not form.is_plugin}
     assert {name.split("/")[0] for name in files} == built_in
+
+
+@pytest.mark.filterwarnings("ignore::goodgain.GoodgainNotice")
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_format_whose_fixtures_record_costs_says_where_they_come_from(name: str, tmp_path: Path) -> None:
+    form = name.split("/")[0]
+    path = tmp_path / "costs.parquet"
+    convert_traces(FIXTURES / name, tmp_path / "{system}.run", costs=path, **{**STEPS, "format": form})
+    recorded = pl.read_parquet(path).select("input_tokens", "output_tokens", "seconds", "cost")
+    if any(column.count() for column in recorded):
+        assert "\nCosts: " in (import_module(f"goodgain.logs.traces.formats.{form}").__doc__ or "")
 
 
 def test_a_langgraph_conversation_and_its_spans_give_one_and_the_same_run() -> None:

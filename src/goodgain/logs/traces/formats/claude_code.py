@@ -7,6 +7,7 @@ Lost: Tokens, texts and scores of WebSearch, and answers to calls that continued
 Query id: The session's id. The system is the model of the last answer.
 Record: Use `claude -p --output-format stream-json --verbose`; `--output-format json` omits calls. Convert
 `subagents/agent-<id>.jsonl` too: each file is a system named `subagent <id>`.
+Costs: Seconds since the previous step, by `timestamp`.
 """
 
 from collections.abc import Collection, Iterable, Iterator

@@ -7,6 +7,7 @@ Lost: Tokens, results of searches without grounding chunks (such searches count 
 one page.
 Query id: The session's id (ADK, Gemini CLI), else none. The system is the app's name (ADK) or the model.
 Record: The log must hold the answers too, because requests do not hold the grounding.
+Costs: Seconds since the previous step, by `timestamp` (Gemini CLI).
 """
 
 from collections.abc import Hashable, Iterable, Iterator

@@ -6,6 +6,7 @@ GENERATION that started before the search. Parallel searches of a parent share a
 Lost: Very large outputs: downloads from the UI omit such outputs. A search without output counts as unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the metadata, else the session's id, else the trace's id.
 Record: Export JSON, not CSV, and ask the API for `fields=io`.
+Costs: Seconds of observations; tokens and prices are not read.
 """
 
 from collections.abc import Iterator

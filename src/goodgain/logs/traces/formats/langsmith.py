@@ -7,6 +7,7 @@ gives the order of runs.
 Lost: Results of searches that were exported without `outputs`. These searches are unrecorded.
 Query id: `query_id`, `question_id` or `qid` in `extra.metadata`, else the thread's id, else the trace's id.
 Record: Use `langsmith trace export --full`, or select `inputs` and `outputs`. Put `thread_id` into the metadata to join turns.
+Costs: Tokens and `total_cost` of model runs, their `usage_metadata` or their outputs, and seconds of runs.
 """
 
 import re

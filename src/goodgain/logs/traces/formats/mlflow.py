@@ -5,6 +5,7 @@ span that started before the search. Parallel searches of a parent share a step.
 
 Lost: Results that a traced search function does not return. If the function returns nothing, the search counts as unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the tags or metadata, else the session's id, else the trace's id.
+Costs: Seconds of spans; tokens are not read.
 """
 
 from collections.abc import Iterator

@@ -5,6 +5,7 @@ Steps are those of spans (see `openinference`): the searches after a span of the
 Lost: Results of hosted searches: the SDK exports no span for them. The user's question, unless spans of type `generation` have it.
 Query id: `query_id`, `question_id` or `qid` in the metadata of the trace, else its `group_id`, else its id.
 Record: A processor that writes `trace.export()` and `span.export()` as lines, with `trace_include_sensitive_data`.
+Costs: Seconds of spans; tokens are not read.
 """
 
 from collections.abc import Iterator

@@ -6,6 +6,7 @@ response holds both the call and the return of a hosted tool.
 Lost: Results of OpenAI's hosted searches that have no sources. These searches are unrecorded.
 Query id: `query_id` in the messages' `metadata`, else the `conversation_id`. The system is the model.
 Record: Ask for sources as in the format `openai_responses`.
+Costs: `usage` of a response, and seconds since the previous step, by `timestamp`.
 """
 
 from collections.abc import Iterator

@@ -6,6 +6,7 @@ user are left out.
 Lost: Everything in `reward_info` except the reward.
 Query id: `task_id`. The system is the agent's `llm`; a trial is a replicate.
 Record: To count calls of `grep` as searches, pass `--tools grep=search`.
+Costs: `usage` and `cost` of a message, and seconds since the previous step, by `timestamp`.
 """
 
 from collections.abc import Iterator

@@ -5,6 +5,7 @@ In a UI message, each `step-start` begins a step. An assistant message of `respo
 Lost: Time, model, and usage (except in `steps`). A search without a final output counts as unrecorded.
 Query id: `query_id`, `question_id` or `qid` in the `metadata` beside the messages, else the chat's `id`.
 Record: For a provider's search, the log often holds only citations. `--citations` counts the citations as results.
+Costs: `usage` of `steps`.
 """
 
 from collections.abc import Iterable, Iterator
