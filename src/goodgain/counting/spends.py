@@ -67,6 +67,9 @@ def _find_costs(over: str, counts: Mapping[str, Counts], costs: pl.DataFrame) ->
     # per system: its costs (query_id, number, spend), and the rows of its ledger with their cost
     costs_of: dict[str, pl.DataFrame] = {}
     rows_of: dict[str, pl.DataFrame] = {}
+    without_row: dict[
+        str, pl.DataFrame
+    ] = {}  # per system: the iterations of queries with costs that have no row of costs
     for name, run in counts.items():
         of_system = select_costs(costs, name, [*counts])
         of_system = of_system.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
@@ -76,12 +79,15 @@ def _find_costs(over: str, counts: Mapping[str, Counts], costs: pl.DataFrame) ->
         costs_of[name] = of_system.drop_nulls("spend")
         rows_of[name] = rows.join(costs_of[name], on=_NUMBER, how="left", maintain_order="left")
         _check_costs_by_iteration(over, name, rows_of[name], costs_of[name])
+        with_costs = rows.join(costs_of[name], on="query_id", how="semi")
+        without_row[name] = with_costs.join(of_system, on=_NUMBER, how="anti").sort(_NUMBER)
 
     with_cost = {name: rows.filter(pl.col("spend").is_not_null()) for name, rows in rows_of.items()}
     pools = {name: run.pools for name, run in counts.items()}
     query_ids = choose_known(over, pools, with_cost)
     for name, rows in rows_of.items():
         _warn_of_other_iterations(over, name, rows, costs_of[name])
+        _warn_of_iterations_without_row(over, name, without_row[name])
     return {name: [_add_up(query_ids, rows)] for name, rows in rows_of.items()}
 
 
@@ -105,6 +111,18 @@ def _warn_of_other_iterations(over: str, system: str, rows: pl.DataFrame, costs:
             "costs_of_other_iterations",
             f"{spell('costs')} has {over} for {count_of(len(not_in_run), 'iteration')} that {system or 'the run'} lacks, such as "
             f"iteration {number} of query {query_id}. These costs are left out. Number iterations as in the run.",
+        )
+
+
+def _warn_of_iterations_without_row(over: str, system: str, iterations: pl.DataFrame) -> None:
+    """Give a notice of iterations of the run that the costs leave out, although the costs have other rows of the query."""
+    if len(iterations):
+        query_id, number = iterations.select(_NUMBER).row(0)
+        subject = count_of(len(iterations), "iteration")
+        notice(
+            "iterations_without_costs",
+            f"{spell('costs')} has no row for {subject} of {system or 'the run'}, such as iteration {number} of query {query_id}. "
+            f"An iteration without a row has 0 {over}. Write a row for each iteration of the run.",
         )
 
 
