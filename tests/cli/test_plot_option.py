@@ -68,7 +68,7 @@ def test_a_picture_of_very_many_pairs_shows_some_and_says_so(tmp_path: Path, mon
     monkeypatch.setattr(pictures, "_MOST_PLOTS", 1)
     compared = gg.compare(QRELS, {"lean": LEAN, "repeating": REPEATING}, "SRR@3 CG@3")
     with pytest.warns(
-        gg.GoodgainNotice, match="the picture shows 1 of 2 pairs and measures; name fewer measures with -m"
+        gg.GoodgainNotice, match="the picture shows 1 of 2 pairs and measures; name fewer measures, or a baseline"
     ):
         figure = pictures.draw_comparison(compared)
     assert len(figure.axes) == 1

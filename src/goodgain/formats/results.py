@@ -101,7 +101,7 @@ def open_results(results: Any) -> Any:
 
 def check_results_name(path: Path) -> None:
     if container(path) not in ("parquet", "jsonl"):
-        raise InputError(f"{path}: results are written as .parquet or .jsonl; use one of these endings")
+        raise InputError(f"{path}: this table is written as .parquet or .jsonl; use one of these endings")
 
 
 def name_results(results: Any) -> pl.DataFrame:

@@ -54,5 +54,5 @@ def _advise_judging(queries_of_goal: int | None, queries: int, detect: float, un
         return f"they suffice for a difference of {detect:g}"
     text = f"for {detect:g} judge {count_of(missing, 'more query', 'more queries')}"
     if missing > unjudged:
-        text += f", but only {unjudged:,} are left"
+        text += f", but only {count_of(unjudged, 'is', 'are')} left"
     return text

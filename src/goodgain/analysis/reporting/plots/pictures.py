@@ -52,7 +52,7 @@ def draw_curves(frame: pl.DataFrame) -> Picture:
     figure, axes = _open_figure(len(measures))
     for ax, measure in zip(axes, measures, strict=False):
         draw(frame, measure, ax=ax)
-    _finish(figure, len(measures), "measures", "name fewer with -m")
+    _finish(figure, len(measures), "measures", "name fewer measures")
     return figure
 
 
@@ -74,7 +74,7 @@ def draw_comparison(comparison: Comparison, questions: Mapping[str, str] | None 
     shared = figure.shared or {}
     order = [*filter(shared.get, DIFFERENCE_LABELS), *shared]
     figure.shared = {label: shared[label] for label in order}
-    _finish(figure, len(pairs), "pairs and measures", "name fewer measures with -m, or a --baseline")
+    _finish(figure, len(pairs), "pairs and measures", "name fewer measures, or a baseline")
     return figure
 
 
