@@ -122,7 +122,7 @@ def _explain_format(context: click.Context, _option: click.Parameter, value: str
     callback=_explain_format,
     help="Print which log formats claim FILE and why the others do not, and exit.",
 )
-@click.option("--system", help="The system to convert, if TRACE has several. NAME-2 is the second run of NAME.")
+@click.option("--system", help="The system to convert, if TRACE has several. NAME-2 is replicate 2 of NAME.")
 @click.option("--tag", help="The name of the system in the run.")
 @click.option(
     "--dedup",
