@@ -36,7 +36,7 @@ FAMILIES = {
     "good gain": ("Measures of iterations", "`@i` is an iteration. Without it the value is that of the query's last iteration."),
     "counts": ("Counts of iterations", "`@i` is an iteration, as above."),
     "session": ("Measures of all results", "`@i` is an iteration, as above. They need every result, which the ledger lacks."),
-    "classic": ("Classic measures", "`@k` is a rank. Names and values are those of ir_measures."),
+    "classic": ("Classic measures", "`@k` is a rank. Names and values are those of ir_measures (RBP: without ties)."),
     "ranked": ("Measures that ir_measures lacks", "`@k` is a rank. ir_measures takes them as objects: `goodgain.F(beta=2) @ 10`."),
     "graded": (
         "Measures that skip documents without a grade",
