@@ -67,9 +67,8 @@ def _find_costs(over: str, counts: Mapping[str, Counts], costs: pl.DataFrame) ->
     # per system: its costs (query_id, number, spend), and the rows of its ledger with their cost
     costs_of: dict[str, pl.DataFrame] = {}
     rows_of: dict[str, pl.DataFrame] = {}
-    without_row: dict[
-        str, pl.DataFrame
-    ] = {}  # per system: the iterations of queries with costs that have no row of costs
+    # per system: the iterations without a row of costs, of queries with costs
+    without_row: dict[str, pl.DataFrame] = {}
     for name, run in counts.items():
         of_system = select_costs(costs, name, [*counts])
         of_system = of_system.select("query_id", number=pl.col("iteration").cast(pl.Int64), spend=over)
@@ -87,7 +86,8 @@ def _find_costs(over: str, counts: Mapping[str, Counts], costs: pl.DataFrame) ->
     query_ids = choose_known(over, pools, with_cost)
     for name, rows in rows_of.items():
         _warn_of_other_iterations(over, name, rows, costs_of[name])
-        _warn_of_iterations_without_row(over, name, without_row[name])
+        is_included = pl.col("query_id").is_in(query_ids.implode())
+        _warn_of_iterations_without_row(over, name, without_row[name].filter(is_included))
     return {name: [_add_up(query_ids, rows)] for name, rows in rows_of.items()}
 
 

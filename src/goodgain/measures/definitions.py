@@ -113,12 +113,13 @@ def _make_definition(
     nulls = ["its function returns None"]
     if better == "down" or columns:
         nulls.append(NOT_SEARCHED)
-    elif bounds is not None and not bounds[0] <= 0 <= bounds[1]:
+    if columns:
+        nulls.append("costs= lacks the query")
+    if NOT_SEARCHED not in nulls and bounds is not None and not bounds[0] <= 0 <= bounds[1]:
         raise MeasureError(
             f"{name}: 0, the value of a query that was not searched, is outside the bounds {bounds!r}. Widen them."
         )
-    if columns:
-        nulls.append("costs= lacks the query")
+
     definition = Definition(
         name,
         title or name,

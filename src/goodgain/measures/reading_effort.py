@@ -79,7 +79,7 @@ def _expect_costs(searches: Searches) -> pl.DataFrame:
     reached = pl.lit(1 - stopping).pow(pl.col("rank") - 1)
     cost = pl.col("length") * reached
 
-    if searches.parameters["conv"] == "dd":  # its readers have read nothing if they stop at a repeat
+    if searches.parameters["conv"] == "dd":  # its readers have read no length if they stop at a repeat
         is_last = pl.col("rank") == pl.len().over(_SEARCH)
         stops = pl.when(is_last).then(reached).otherwise(reached * stopping)
         read = pl.col("length").cum_sum().over(_SEARCH)
